@@ -56,12 +56,15 @@ is_of_member(const struct engine_write *write)
 }
 
 /* True where a change of a member has the form of another one. */
-static bool
+static inline bool
 is_alike(const struct engine_write *a, const struct engine_write *b)
 {
-    return a->n == b->n && a[1].serial[0] == b[1].serial[0] &&
-        a[1].value[0] == b[1].value[0] &&
-        memcmp(a->serial, b->serial, a->n * sizeof a->serial[0]) == 0;
+    bool is_same = a->n == b->n && a[1].serial[0] == b[1].serial[0] &&
+        a[1].value[0] == b[1].value[0];
+    for (unsigned i = 0; i < a->n && is_same; i++) {
+        is_same = a->serial[i] == b->serial[i];
+    }
+    return is_same;
 }
 
 /* Changes of members, from the first of n writes on, as long as they have one
@@ -71,7 +74,6 @@ static size_t
 put_members(
     uint8_t *out, const struct engine_write *write, size_t n, size_t *n_taken)
 {
-    struct entry_members members;
     uint64_t pair_ids = write[1].id;
     unsigned n_changes = 1;
     ASSERT(n >= 2 && is_of_member(write));
@@ -84,19 +86,19 @@ put_members(
         pair_ids |= next[1].id;
         n_changes++;
     }
-    members.n_changes = n_changes;
-    members.n = write->n;
-    members.pair_bytes = entry_members_bytes(pair_ids);
-    members.pair_serial = write[1].serial[0];
-    members.pair_value = write[1].value[0];
-    memcpy(members.serial, write->serial, write->n * sizeof members.serial[0]);
-    size_t len = entry_put_members(out, &members);
-    for (unsigned i = 0; i < n_changes; i++) {
-        const struct engine_write *it = &write[2 * i];
-        len += entry_put_member(out + len, &members, it->id, it->value,
-            it[1].id, i == 0 ? NULL : &it[-2].id);
-    }
+    const struct entry_members members = {.n_changes = n_changes,
+        .n = write->n,
+        .pair_bytes = entry_members_bytes(pair_ids),
+        .pair_serial = write[1].serial[0],
+        .pair_value = write[1].value[0]};
+    size_t len = entry_put_members(out, &members, write->serial);
+    const uint64_t *id_before = NULL;
     *n_taken = 2 * (size_t)n_changes;
+    for (size_t i = 0; i < *n_taken; i += 2) {
+        len += entry_put_member(out + len, &members, write[i].id,
+            write[i].value, write[i + 1].id, id_before);
+        id_before = &write[i].id;
+    }
     return len;
 }
 
@@ -198,7 +200,7 @@ log_writes(
     }
     for (size_t i = 0; i < n; i++) {
         const struct engine_write *it = &write[i];
-        if (it->n != 1 || it->is_pair || it->producer != 0) {
+        if (it->n != 1 || it->producer != 0 || (i + 1 < n && it[1].is_pair)) {
             len = 0;
             break;
         }

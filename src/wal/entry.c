@@ -229,7 +229,7 @@ get_cells(const uint8_t **in, const uint8_t *end, uint64_t id_before,
 /* The head of an entry of members, behind its first byte. */
 static bool
 get_members(const uint8_t **in, const uint8_t *end, unsigned head,
-    struct entry_members *out)
+    struct entry_members *out, uint32_t *serial)
 {
     bool has_serial = (head & ENTRY_MEMBERS_HAS_SERIAL) != 0;
     out->n_changes = head >> KIND_BITS & ENTRY_MEMBERS_MAX;
@@ -240,12 +240,12 @@ get_members(const uint8_t **in, const uint8_t *end, unsigned head,
     out->n = 1 + (form & ((1 << ENTRY_MEMBERS_CELL_BITS) - 1));
     out->pair_bytes = 1 + (form >> ENTRY_MEMBERS_CELL_BITS & 7);
     for (unsigned i = 0; i < out->n; i++) {
-        if (!get_serial(in, end, &out->serial[i])) {
+        if (!get_serial(in, end, &serial[i])) {
             return false;
         }
     }
     out->pair_value = 1;
-    out->pair_serial = out->serial[0] + ENTRY_MEMBERS_STEP;
+    out->pair_serial = serial[0] + ENTRY_MEMBERS_STEP;
     if (has_serial ? !get_serial(in, end, &out->pair_serial)
                    : out->pair_serial < ENTRY_MEMBERS_STEP) {
         return false;
@@ -256,18 +256,17 @@ get_members(const uint8_t **in, const uint8_t *end, unsigned head,
 
 /* The record of a change of a member. */
 static bool
-get_record(const uint8_t **in, const uint8_t *end, uint64_t id_before,
-    const struct entry_members *members, bool is_first,
-    struct entry_cells *out)
+get_record(const uint8_t **in, const uint8_t *end,
+    const struct entry_reader *reader, bool is_first, struct entry_cells *out)
 {
     uint64_t id;
     if (!get_number(in, end, &id)) {
         return false;
     }
-    out->id = is_first ? id : id_before + bytes_unzigzag(id);
-    out->n = members->n;
+    out->id = is_first ? id : reader->id + bytes_unzigzag(id);
+    out->n = reader->members.n;
     for (unsigned i = 0; i < out->n; i++) {
-        out->serial[i] = members->serial[i];
+        out->serial[i] = reader->serial[i];
         if (!get_number(in, end, &out->value[i])) {
             return false;
         }
@@ -303,7 +302,7 @@ next_part(struct entry_reader *reader, const uint8_t *at, unsigned n_parts,
     bool is_pair = n_parts % 2 != 0;
     ASSERT(n_parts > 0 && n_parts <= 2 * members->n_changes);
     bool ok = is_pair ? get_pair(&at, reader->end, members, &out->cells)
-                      : get_record(&at, reader->end, reader->id, members,
+                      : get_record(&at, reader->end, reader,
                             n_parts == 2 * members->n_changes, &out->cells);
     if (!ok) {
         return false;
@@ -438,7 +437,8 @@ entry_next(struct entry_reader *reader, struct entry *out)
         }
         reader->id = out->cells.id;
     } else if (kind == ENTRY_MEMBERS) {
-        return get_members(&at, reader->end, head, &reader->members) &&
+        return get_members(
+                   &at, reader->end, head, &reader->members, reader->serial) &&
             next_part(reader, at, 2 * reader->members.n_changes, out);
     } else {
         out->kind = (enum entry_kind)head;

@@ -206,6 +206,7 @@ struct entry_reader {
     unsigned n_parts; /* that are left of it: of each change the record, then
                        * the pair; 0: `at` is in none */
     struct entry_members members;
+    uint32_t serial[SCHEMA_COLUMNS_MAX]; /* of its records' cells */
 };
 
 /* True where the reader is not at the end. */

@@ -18,10 +18,10 @@ _Static_assert(SCHEMA_COLUMNS_MAX <= 1 << ENTRY_MEMBERS_CELL_BITS,
     "the number of cells has its bits");
 
 size_t
-entry_put_members(uint8_t *out, const struct entry_members *members)
+entry_put_members(
+    uint8_t *out, const struct entry_members *members, const uint32_t *serial)
 {
-    bool has_serial =
-        members->pair_serial != members->serial[0] + ENTRY_MEMBERS_STEP;
+    bool has_serial = members->pair_serial != serial[0] + ENTRY_MEMBERS_STEP;
     bool has_value = members->pair_value != 1;
     size_t len = 2;
     ASSERT(members->n >= 1 && members->n <= SCHEMA_COLUMNS_MAX);
@@ -34,7 +34,7 @@ entry_put_members(uint8_t *out, const struct entry_members *members)
         (members->pair_bytes - 1) << ENTRY_MEMBERS_CELL_BITS |
         (has_value ? ENTRY_MEMBERS_HAS_VALUE : 0));
     for (unsigned i = 0; i < members->n; i++) {
-        len += bytes_put_varint(out + len, members->serial[i]);
+        len += bytes_put_varint(out + len, serial[i]);
     }
     if (has_serial) {
         len += bytes_put_varint(out + len, members->pair_serial);
@@ -43,19 +43,4 @@ entry_put_members(uint8_t *out, const struct entry_members *members)
         len += bytes_put_varint(out + len, members->pair_value);
     }
     return len;
-}
-
-size_t
-entry_put_member(uint8_t *out, const struct entry_members *members,
-    uint64_t id, const uint64_t *value, uint64_t pair_id,
-    const uint64_t *id_before)
-{
-    size_t len = bytes_put_varint_wide(
-        out, id_before == NULL ? id : bytes_zigzag(id - *id_before));
-    ASSERT(entry_members_bytes(pair_id) <= members->pair_bytes);
-    for (unsigned i = 0; i < members->n; i++) {
-        len += bytes_put_varint_wide(out + len, value[i]);
-    }
-    bytes_put_u64(out + len, pair_id);
-    return len + members->pair_bytes;
 }

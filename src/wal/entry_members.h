@@ -2,6 +2,8 @@
 #ifndef WAL_ENTRY_MEMBERS_H
 #define WAL_ENTRY_MEMBERS_H
 
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "schema/schema.h"
 
 #include <stddef.h>
@@ -43,11 +45,11 @@ enum {
 /* What the changes of an entry have in common. */
 struct entry_members {
     unsigned n_changes;  /* 1..15 */
-    unsigned n;          /* cells of each record, 1..16 */
+    unsigned n;          /* cells of each record, 1..16, whose columns' serials
+                          * are the same, too, and stand beside this */
     unsigned pair_bytes; /* 1..8 */
     uint32_t pair_serial;
     uint64_t pair_value;
-    uint32_t serial[SCHEMA_COLUMNS_MAX]; /* of the cells */
 };
 
 /* Bytes that an id takes in this entry. */
@@ -58,15 +60,28 @@ entry_members_bytes(uint64_t pair_id)
 }
 
 /* Writes the head to out, and returns its length: at most 2 and 5 a serial,
- * and 10 where the pairs' value is not 1. No serial is 0. */
-size_t entry_put_members(uint8_t *out, const struct entry_members *members);
+ * and 10 where the pairs' value is not 1. serial: of members->n cells, none of
+ * them 0, nor is that of the pairs. */
+size_t entry_put_members(
+    uint8_t *out, const struct entry_members *members, const uint32_t *serial);
 
 /* Writes one of the changes behind the head to out (10 bytes for the id and
- * for each value, and 8 may be written to) and returns the length. value: of
- * members->n cells. id_before: of the change before, NULL for the first. The
- * pair's id is below 2^(8 x pair_bytes). */
-size_t entry_put_member(uint8_t *out, const struct entry_members *members,
+ * for each value, and 8, all of which may be written to) and returns the
+ * length. value: of members->n cells. id_before: of the change before, NULL for
+ * the first. The pair's id is below 2^(8 x pair_bytes). */
+static inline size_t
+entry_put_member(uint8_t *out, const struct entry_members *members,
     uint64_t id, const uint64_t *value, uint64_t pair_id,
-    const uint64_t *id_before);
+    const uint64_t *id_before)
+{
+    size_t len = bytes_put_varint_wide(
+        out, id_before == NULL ? id : bytes_zigzag(id - *id_before));
+    ASSERT(entry_members_bytes(pair_id) <= members->pair_bytes);
+    for (unsigned i = 0; i < members->n; i++) {
+        len += bytes_put_varint_wide(out + len, value[i]);
+    }
+    bytes_put_u64(out + len, pair_id);
+    return len + members->pair_bytes;
+}
 
 #endif

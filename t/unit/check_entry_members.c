@@ -30,18 +30,18 @@ random_serial(uint64_t *state)
 }
 
 static struct entry_members
-random_form(uint64_t *state)
+random_form(uint64_t *state, uint32_t *serial)
 {
     struct entry_members members = {
         .n_changes = 1 + (unsigned)random_below(state, ENTRY_MEMBERS_MAX),
         .n = 1 + (unsigned)random_below(state, SCHEMA_COLUMNS_MAX),
         .pair_bytes = 1 + (unsigned)random_below(state, 8)};
     for (unsigned i = 0; i < members.n; i++) {
-        members.serial[i] = random_serial(state);
+        serial[i] = random_serial(state);
     }
     members.pair_value =
         random_below(state, 2) == 0 ? 1 : random_number(state);
-    members.pair_serial = members.serial[0] + ENTRY_MEMBERS_STEP;
+    members.pair_serial = serial[0] + ENTRY_MEMBERS_STEP;
     if (members.pair_serial < ENTRY_MEMBERS_STEP ||
         random_below(state, 2) == 0) {
         members.pair_serial = random_serial(state);
@@ -53,14 +53,15 @@ random_form(uint64_t *state)
 static size_t
 put_random(uint8_t *out, uint64_t *state, struct entry_cells *part)
 {
-    struct entry_members members = random_form(state);
-    size_t len = entry_put_members(out, &members);
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
+    struct entry_members members = random_form(state, serial);
+    size_t len = entry_put_members(out, &members, serial);
     for (unsigned i = 0; i < members.n_changes; i++) {
         struct entry_cells *record = &part[2 * i], *pair = record + 1;
         record->id = random_number(state);
         record->n = members.n;
         for (unsigned c = 0; c < members.n; c++) {
-            record->serial[c] = members.serial[c];
+            record->serial[c] = serial[c];
             record->value[c] = random_number(state);
         }
         pair->id = random_number(state) >> (64 - 8 * members.pair_bytes);
@@ -126,11 +127,11 @@ put_likes(uint8_t *out)
         .n = 1,
         .pair_bytes = 3,
         .pair_serial = 5,
-        .pair_value = 1,
-        .serial = {2}};
+        .pair_value = 1};
+    const uint32_t serial[1] = {2};
     const uint64_t value[2] = {5, 300};
     const uint64_t id = 1000;
-    size_t len = entry_put_members(out, &members);
+    size_t len = entry_put_members(out, &members, serial);
     len += entry_put_member(out + len, &members, id, value, 0x123456, NULL);
     return len + entry_put_member(out + len, &members, 998, &value[1], 7, &id);
 }
@@ -138,13 +139,11 @@ put_likes(uint8_t *out)
 static size_t
 put_gone(uint8_t *out)
 {
-    struct entry_members members = {.n_changes = 1,
-        .n = 2,
-        .pair_bytes = 1,
-        .pair_serial = 9,
-        .serial = {2, 4}};
+    struct entry_members members = {
+        .n_changes = 1, .n = 2, .pair_bytes = 1, .pair_serial = 9};
+    const uint32_t serial[2] = {2, 4};
     const uint64_t value[2] = {0, 127};
-    size_t len = entry_put_members(out, &members);
+    size_t len = entry_put_members(out, &members, serial);
     return len + entry_put_member(out + len, &members, 3, value, 200, NULL);
 }
 
@@ -172,12 +171,13 @@ START_TEST(test_lengths)
         .pair_serial = UINT32_MAX,
         .pair_value = UINT64_MAX};
     uint64_t value[SCHEMA_COLUMNS_MAX];
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
     for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
-        members.serial[i] = UINT32_MAX;
+        serial[i] = UINT32_MAX;
         value[i] = UINT64_MAX;
     }
-    ck_assert_uint_eq(
-        entry_put_members(out, &members), ENTRY_MEMBERS_HEAD_BYTES_MAX);
+    ck_assert_uint_eq(entry_put_members(out, &members, serial),
+        ENTRY_MEMBERS_HEAD_BYTES_MAX);
     ck_assert_uint_eq(
         entry_put_member(out, &members, UINT64_MAX, value, UINT64_MAX, NULL),
         ENTRY_MEMBER_BYTES_MAX);

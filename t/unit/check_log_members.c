@@ -62,12 +62,11 @@ put_changes(uint8_t *out, size_t first, unsigned n)
         .pair_serial = item[1].cells.serial[0],
         .pair_value = item[1].cells.value[0]};
     uint64_t pair_ids = 0;
-    memcpy(members.serial, item->cells.serial, sizeof members.serial);
     for (unsigned i = 0; i < n; i++) {
         pair_ids |= item[2 * i + 1].cells.id;
     }
     members.pair_bytes = entry_members_bytes(pair_ids);
-    size_t len = entry_put_members(out, &members);
+    size_t len = entry_put_members(out, &members, item->cells.serial);
     for (unsigned i = 0; i < n; i++) {
         const struct entry_cells *record = &item[2 * i].cells;
         len += entry_put_member(out + len, &members, record->id, record->value,

@@ -83,13 +83,12 @@ put_member(struct model *model, uint8_t *out, struct wal_row *row, size_t at)
         .n = 1,
         .pair_bytes = entry_members_bytes(pair.id),
         .pair_serial = pair.serial[0],
-        .pair_value = pair.value[0],
-        .serial = {record.serial[0]}};
+        .pair_value = pair.value[0]};
     set_cells(&model->now, i, &record);
     set_cells(&model->now, k, &pair);
     row[0] = (struct wal_row){record.id, (uint32_t)at, 0};
     row[1] = (struct wal_row){pair.id, (uint32_t)at, 1};
-    size_t len = entry_put_members(out, &members);
+    size_t len = entry_put_members(out, &members, record.serial);
     return len +
         entry_put_member(
             out + len, &members, record.id, record.value, pair.id, NULL);
