@@ -50,8 +50,9 @@ struct engine_write {
     uint8_t counter; /* slot */
     uint8_t n;       /* cells, 1..16, by slot ascending; 0..16 of a numbered
                       * change */
-    bool is_pair;    /* the one before, in the same call, is the record that has
-                      * this as a member: one change became both */
+    /* the one before, in the same call, is the record that has this as a
+     * member: one change became both */
+    bool is_pair;
     uint32_t serial[SCHEMA_COLUMNS_MAX];
     uint64_t value[SCHEMA_COLUMNS_MAX];
 };
