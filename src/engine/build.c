@@ -139,7 +139,8 @@ measure_rows(
     uint64_t lines = rows->n / (LINE_RECORDS_MAX + 1);
     unsigned bits_max = SHAPES_BITS_MAX -
         table_extra_bits((unsigned)__builtin_popcountll(measure->mask),
-            lines < TABLE_LINES_MIN ? TABLE_LINES_MIN : (uint32_t)lines);
+            lines < TABLE_LINES_MIN ? TABLE_LINES_MIN : (uint32_t)lines,
+            false);
     for (size_t i = 0; i < rows->n; i++) {
         n += carry_codes(rows, i, code);
         for (unsigned c = 0; c < rows->n_columns; c++) {
@@ -300,7 +301,7 @@ choose_set(const struct build *build, struct measure *measure, unsigned width)
     uint32_t fewest = measure->n / (LINE_RECORDS_MAX + 1);
     unsigned bits_max = SHAPES_BITS_MAX -
         table_extra_bits(
-            width, fewest < TABLE_LINES_MIN ? TABLE_LINES_MIN : fewest);
+            width, fewest < TABLE_LINES_MIN ? TABLE_LINES_MIN : fewest, false);
     if (is_good(build, measure, bits_max)) {
         return 0;
     }
@@ -450,7 +451,8 @@ choose_lines(const struct build *build, const struct measure *measure,
     uint16_t size[SHAPES_N];
     uint64_t weight[SHAPES_N];
     for (int i = 0; i < 3; i++) { /* fewer lines, more extra bits */
-        extra = table_extra_bits(width, lines);
+        extra =
+            table_extra_bits(width, lines, (*build->set)->shapes.is_single);
         bits = (uint64_t)measure->n * (LINE_RECORD_BITS + extra) + values;
         lines = lines_at(bits, load, build->n_lines_min);
     }

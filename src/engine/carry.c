@@ -112,7 +112,7 @@ append(struct line *line, const struct line_form *form,
     }
     append_tag(line, n, carried->remainder & 0xffff, carried->shape);
     unsigned at = LINE_PAYLOADS_END - used - total;
-    uint64_t extra = carried->remainder >> LINE_TAG_BITS;
+    uint64_t extra = line_extra(form, carried->remainder);
     if (total <= 64) {
         flip(line, at, extra | carried->value[0] << form->extra_bits);
     } else {
@@ -235,7 +235,8 @@ settle(struct carry *carry, struct carried *carried, uint64_t number)
     const struct line_form *form = &table->form;
     uint32_t line = table__line(table, number);
     carried->remainder = number - table__start(table, line);
-    ASSERT(carried->remainder >> LINE_TAG_BITS >> form->extra_bits == 0);
+    carried->shape = line_shape(form, carried->remainder, carried->shape);
+    ASSERT(line_extra(form, carried->remainder) >> form->extra_bits == 0);
     if (!append(table_line(table, line), form, carried)) {
         return false;
     }
@@ -249,14 +250,15 @@ settle(struct carry *carry, struct carried *carried, uint64_t number)
     return true;
 }
 
-/* The remainder of record index, whose payload begins with those bits. */
+/* The remainder of record index, which has that shape and whose payload begins
+ * with those bits. */
 static inline uint64_t
 remainder_at(const struct line_copy *copy, const struct line_form *form,
-    unsigned index, uint64_t bits)
+    unsigned index, unsigned shape, uint64_t bits)
 {
     unsigned at = LINE_MASK_BITS + LINE_TAG_BITS * index;
-    return (bits & line_bits_mask(form->extra_bits)) << LINE_TAG_BITS |
-        (copy->word[at / 64] >> at % 64 & 0xffff);
+    return line_remainder(form, bits & line_bits_mask(form->extra_bits), shape,
+        copy->word[at / 64] >> at % 64 & 0xffff);
 }
 
 /* Reads the record whose payload begins at bit at. */
@@ -267,7 +269,8 @@ pick_up(const struct line_copy *copy, const struct line_form *form,
     uint64_t bits = bits_at(copy, at);
     unsigned extra_bits = form->extra_bits;
     unsigned rest = form->total[carried->shape] - extra_bits;
-    carried->remainder = remainder_at(copy, form, carried->index, bits);
+    carried->remainder =
+        remainder_at(copy, form, carried->index, carried->shape, bits);
     if (rest + extra_bits <= 64) {
         carried->value[0] = bits >> extra_bits & line_bits_mask(rest);
         carried->value[1] = 0;
@@ -436,7 +439,7 @@ walk(const struct table_owner *owner, const struct table *table,
             unsigned shape = copy.word[shape_at / 64] >> shape_at % 64 & 15;
             at -= form->total[shape];
             uint64_t remainder =
-                remainder_at(&copy, form, j, bits_at(&copy, at));
+                remainder_at(&copy, form, j, shape, bits_at(&copy, at));
             uint64_t y = number_of(table, i, remainder, j >= home);
             place.row = table->base + perm_undo(owner->perm, y, table->width);
             place.line = i;

@@ -195,9 +195,9 @@ lanes_bits(lanes them)
 #endif
 }
 
-/* Is any bit set in any of them? */
-LANES_INLINE bool
-lanes_any(lanes them)
+/* The or of all. */
+LANES_INLINE uint64_t
+lanes_or(lanes them)
 {
     uint64_t number[LANES];
     uint64_t any = 0;
@@ -205,7 +205,14 @@ lanes_any(lanes them)
     for (unsigned i = 0; i < LANES; i++) {
         any |= number[i];
     }
-    return any != 0;
+    return any;
+}
+
+/* Is any bit set in any of them? */
+LANES_INLINE bool
+lanes_any(lanes them)
+{
+    return lanes_or(them) != 0;
 }
 
 LINE_TARGET_END

@@ -348,12 +348,14 @@ match_tags(const struct line_copy *copy, uint16_t tag, bool is_far)
  * begins. */
 static inline int
 find(const struct line_copy *copy, const struct line_form *form,
-    struct nibbles shapes, uint32_t match, uint64_t extra, unsigned *at)
+    struct nibbles shapes, uint32_t match, uint64_t remainder, unsigned *at)
 {
+    uint64_t extra = line_extra(form, remainder);
     for (; match != 0; match &= match - 1) {
         unsigned end = (unsigned)__builtin_ctz(match);
         *at = LINE_PAYLOADS_END - total_of(shapes, form, end);
-        if (get_extra(copy, form, *at) == extra) {
+        if (get_extra(copy, form, *at) == extra &&
+            line_may_be(form, remainder, shape_of(shapes, end - 1))) {
             return (int)end - 1;
         }
     }
@@ -392,8 +394,7 @@ line_fetch(const struct line_copy *copy, const struct line_form *form,
         return -1;
     }
     struct nibbles shapes = load_shapes(copy, line_count(copy));
-    int index =
-        find(copy, form, shapes, match, remainder >> LINE_TAG_BITS, &at);
+    int index = find(copy, form, shapes, match, remainder, &at);
     if (index >= 0) {
         out->remainder = remainder;
         out->is_far = is_far;
@@ -418,7 +419,7 @@ line_heads(const struct line_copy *copy, const struct line_form *form,
             extra = get_extra(copy, form, at);
         }
         head[i] = (struct line_head){
-            .remainder = extra << LINE_TAG_BITS | tag_of(copy, i),
+            .remainder = line_remainder(form, extra, shape, tag_of(copy, i)),
             .shape = (uint8_t)shape,
             .is_far = i >= home};
     }
@@ -433,10 +434,11 @@ line_get(const struct line_copy *copy, const struct line_form *form,
     ASSERT(index < n);
     struct nibbles shapes = load_shapes(copy, n);
     unsigned at = LINE_PAYLOADS_END - total_of(shapes, form, index + 1);
-    out->remainder =
-        get_extra(copy, form, at) << LINE_TAG_BITS | tag_of(copy, index);
+    unsigned shape = shape_of(shapes, index);
+    out->remainder = line_remainder(
+        form, get_extra(copy, form, at), shape, tag_of(copy, index));
     out->is_far = index >= n - line_far(copy);
-    get_codes(copy, form, shape_of(shapes, index), at, out);
+    get_codes(copy, form, shape, at, out);
 }
 
 /* Makes room for tag index and puts it and the shapes of n + 1 records in. */
@@ -457,8 +459,10 @@ line_insert(struct line_copy *copy, const struct line_form *form,
     unsigned n = line_count(copy);
     unsigned far = line_far(copy);
     unsigned shape = record->shape;
+    uint64_t extra = line_extra(form, record->remainder);
     ASSERT(shape < SHAPES_N);
-    ASSERT(record->remainder >> LINE_TAG_BITS >> form->extra_bits == 0);
+    ASSERT(extra >> form->extra_bits == 0);
+    ASSERT(line_may_be(form, record->remainder, shape));
     if (n == LINE_RECORDS_MAX || (record->is_far && far == LINE_FAR_MAX)) {
         return false;
     }
@@ -474,7 +478,7 @@ line_insert(struct line_copy *copy, const struct line_form *form,
     move_down(copy, LINE_PAYLOADS_END - used, end, width);
     insert_tag(copy, n, index, (uint16_t)record->remainder, shapes,
         shapes_insert(shapes, index, shape));
-    put_extra(copy, form, end - width, record->remainder >> LINE_TAG_BITS);
+    put_extra(copy, form, end - width, extra);
     put_codes(copy, form, end - width + form->extra_bits, shape, record->code);
     copy->word[7] += UINT64_C(1) << RECORDS_SHIFT;
     if (record->is_far) {
@@ -541,9 +545,11 @@ line_rewrite(struct line_copy *copy, const struct line_form *form,
     ASSERT(shape < SHAPES_N);
     struct nibbles shapes = load_shapes(copy, n);
     unsigned end = LINE_PAYLOADS_END - total_of(shapes, form, index);
-    if (shape != shape_of(shapes, index) &&
-        !reshape(copy, form, shapes, index, end, shape)) {
-        return false;
+    if (shape != shape_of(shapes, index)) {
+        ASSERT(form->single == 0); /* it would be another record */
+        if (!reshape(copy, form, shapes, index, end, shape)) {
+            return false;
+        }
     }
     put_codes(
         copy, form, end - form->total[shape] + form->extra_bits, shape, code);

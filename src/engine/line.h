@@ -21,7 +21,9 @@
  *   mask     overflow mask: bit b is set when some record that belongs here
  *            and whose hash is b lies elsewhere, or did once
  *   tag i    the low 16 bits of the remainder of record i
- *   shapes   4 bits each, shape i right after shape i-1
+ *   shapes   4 bits each, shape i right after shape i-1. Where the shapes of
+ *            the form are all the same, they are 4 more bits of the remainder
+ *            of record i, those right above its tag
  *   payload  of record 0 ends at bit 504, that of record i where that of
  *            record i-1 begins. In it, from its low end: the rest of the
  *            remainder (form.extra_bits), then the columns, slot 0 first
@@ -40,6 +42,7 @@ enum {
     LINE_USABLE_BITS = 488,
     LINE_RECORD_BITS = 20, /* tag and shape */
     LINE_TAG_BITS = 16,
+    LINE_SHAPE_BITS = 4,
     LINE_PAYLOADS_END = 504,
     LINE_COUNTS_SHIFT = LINE_PAYLOADS_END - 448 /* in word[7] */
 };
@@ -60,6 +63,8 @@ struct line_form {
     uint8_t total[SHAPES_N]; /* payload bits, at most SHAPES_BITS_MAX */
     uint8_t extra_bits;      /* 0..48 */
     uint16_t wide;           /* bit i: total[i] is above LINE_NEAR_BITS */
+    uint16_t single;         /* all bits set: the shapes are all the same, and
+                              * what names one is of the remainder; else 0 */
 };
 
 /* What a line keeps of such a record is read by one load. */
@@ -67,12 +72,49 @@ enum { LINE_NEAR_BITS = 57 };
 
 /* A record out of its line. */
 struct line_record {
-    uint64_t remainder; /* extra << 16 | tag */
+    uint64_t remainder; /* see line_remainder */
     bool is_far;
     uint8_t shape;
     uint16_t at; /* where it was read: the first bit of its columns */
     uint64_t code[SHAPES_COLUMNS_MAX]; /* slots the form lacks are 0 */
 };
+
+/* A remainder in its parts: the low 16 bits are the tag; where the form is
+ * single the 4 above them are what stands for the shape; the rest is extra. */
+
+/* extra_bits bits, of a remainder below 2^(16 + extra_bits), or 2^(20 +
+ * extra_bits) where the form is single. */
+static inline uint64_t
+line_extra(const struct line_form *form, uint64_t remainder)
+{
+    return remainder >> LINE_TAG_BITS >> (form->single & LINE_SHAPE_BITS);
+}
+
+/* True where a record under that shape may have the remainder. */
+static inline bool
+line_may_be(const struct line_form *form, uint64_t remainder, unsigned shape)
+{
+    return ((remainder >> LINE_TAG_BITS ^ shape) & (SHAPES_N - 1) &
+               form->single) == 0;
+}
+
+/* The shape of a record: the one that fits its codes, unless its remainder
+ * says it. */
+static inline unsigned
+line_shape(const struct line_form *form, uint64_t remainder, unsigned fit)
+{
+    return form->single == 0
+        ? fit
+        : (unsigned)(remainder >> LINE_TAG_BITS) & (SHAPES_N - 1);
+}
+
+static inline uint64_t
+line_remainder(
+    const struct line_form *form, uint64_t extra, unsigned shape, uint64_t tag)
+{
+    uint64_t high = extra << (form->single & LINE_SHAPE_BITS);
+    return (high | (shape & form->single)) << LINE_TAG_BITS | tag;
+}
 
 /* For the owner of the lock: plain loads, release stores,
  * of the words that differ only, which a reader under a sequence counter may
@@ -116,8 +158,7 @@ unsigned line_used_bits(
 bool line_has_room(const struct line_copy *copy, const struct line_form *form,
     unsigned shape, bool is_far);
 
-/* The index (0..n-1) of the record, which is in *out then, or -1. remainder is
- * below 2^(16 + extra_bits). */
+/* The index (0..n-1) of the record, which is in *out then, or -1. */
 int line_fetch(const struct line_copy *copy, const struct line_form *form,
     uint64_t remainder, bool is_far, struct line_record *out);
 
@@ -136,16 +177,17 @@ unsigned line_heads(const struct line_copy *copy, const struct line_form *form,
 void line_get(const struct line_copy *copy, const struct line_form *form,
     unsigned index, struct line_record *out);
 
-/* Adds a record whose codes fit its shape; false, and nothing changed, where
- * it has no room. The record is not there yet. */
+/* Adds a record whose codes fit its shape, which is that of line_shape; false,
+ * and nothing changed, where it has no room. The record is not there yet. */
 bool line_insert(struct line_copy *copy, const struct line_form *form,
     const struct line_record *record);
 
 void line_remove(
     struct line_copy *copy, const struct line_form *form, unsigned index);
 
-/* Gives record index another shape and codes (the same shape is fine); false,
- * and nothing changed, where the new shape has no room. Indices stay. */
+/* Gives record index another shape and codes (the same shape is fine, and is
+ * a must where the form is single); false, and nothing changed, where the new
+ * shape has no room. Indices stay. */
 bool line_rewrite(struct line_copy *copy, const struct line_form *form,
     unsigned index, unsigned shape, const uint64_t *code);
 

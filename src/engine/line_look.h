@@ -18,9 +18,11 @@
  * that has left the store buffer. n of a step is a multiple of LANES. */
 
 enum {
-    LINE_LOOKS = 36,         /* a hundred are three times as many, or less */
-    LINE_LOOK_ELSEWHERE = 1, /* in is_open */
-    LINE_LOOK_NONE = 1 << 30 /* above all matches */
+    LINE_LOOKS = 36,           /* a hundred are three times as many, or less */
+    LINE_LOOK_ELSEWHERE = 1,   /* in is_open */
+    LINE_LOOK_NONE = 1 << 30,  /* above all matches */
+    LINE_LOOK_WIDE = 1,        /* of line_look_flags: not all bits are near; */
+    LINE_LOOK_SINGLE = 1 << 16 /* of the form */
 };
 
 /* What is looked for, and what came of it. */
@@ -57,7 +59,9 @@ struct line_look_steps {
 _Static_assert(offsetof(struct line_form, extra_bits) + sizeof(uint64_t) ==
             sizeof(struct line_form) &&
         offsetof(struct line_form, wide) ==
-            offsetof(struct line_form, extra_bits) + 2,
+            offsetof(struct line_form, extra_bits) + 2 &&
+        offsetof(struct line_form, single) ==
+            offsetof(struct line_form, extra_bits) + 4,
     "see line_look_tail");
 
 #if LINE_READ_HAVE
@@ -184,7 +188,8 @@ line_look_payload(struct line_look_at at, unsigned i)
     return line_match_bytes(at.line[i], (unsigned)at.byte[i]);
 }
 
-/* extra_bits in the low 8 bits, wide in the third and the fourth 8. */
+/* extra_bits in the low 8 bits, wide in the third and the fourth 8, single in
+ * the fifth and the sixth. */
 LINE_READ_INLINE uint64_t
 line_look_tail(const struct line_form *const *form, unsigned i)
 {
@@ -194,25 +199,33 @@ line_look_tail(const struct line_form *const *form, unsigned i)
     memcpy(&tail, end - sizeof tail, sizeof tail);
     return tail;
 #else
-    return form[i]->extra_bits | (uint64_t)form[i]->wide << 16;
+    return form[i]->extra_bits | (uint64_t)form[i]->wide << 16 |
+        (uint64_t)form[i]->single << 32;
 #endif
 }
 
-/* Step 3: is it the record, and its values. */
-LINE_READ_INLINE bool
-line_look_take(
-    struct line_looks *looks, struct line_look_steps *steps, uint32_t n)
+/* Step 3: is it the record, and its values. has_single, a constant: forms may
+ * be single. Returns flags of all that were looked at: behind the bits of wide
+ * there are those of single, of which it does not matter which one is seen. */
+LINE_READ_INLINE uint64_t
+line_look_take(struct line_looks *looks, struct line_look_steps *steps,
+    uint32_t n, bool has_single)
 {
-    lanes wide = {0};
+    lanes flags = {0};
     for (uint32_t i = 0; i < n; i += LANES) {
         lanes tail = LANES_EACH(line_look_tail, &looks->form[i]);
         lanes extra_bits = tail & UINT8_MAX;
-        wide |= tail >> 16 >> lanes_load(&looks->shape[i]);
+        lanes shape = lanes_load(&looks->shape[i]);
+        flags |= tail >> 16 >> shape;
         lanes byte = lanes_load(&steps->byte[i]);
         struct line_look_at where = {&looks->line[i], &steps->byte[i]};
         lanes payload = LANES_EACH(line_look_payload, where);
         payload >>= lanes_load(&looks->at[i]) - (byte << 3);
         lanes extra = payload & ((lanes_all(1) << extra_bits) - 1);
+        if (has_single) { /* line_remainder, without the tag */
+            lanes single = tail >> 32 & UINT16_MAX;
+            extra = extra << (single & LINE_SHAPE_BITS) | (shape & single);
+        }
         lanes remainder = lanes_load(&looks->remainder[i]);
         lanes match = lanes_load(&steps->match[i]);
         lanes is_found =
@@ -222,7 +235,15 @@ line_look_take(
         lanes_store(&looks->bits[i], payload >> extra_bits & is_found);
         lanes_store(&looks->is_open[i], (lacks | match) & ~is_found);
     }
-    return lanes_any(wide & 1);
+    return lanes_or(flags);
+}
+
+/* Step 3 once more, where a form is single: other tables do not pay for it. */
+static __attribute__((noinline)) void
+line_look_retake(
+    struct line_looks *looks, struct line_look_steps *steps, uint32_t n)
+{
+    (void)line_look_take(looks, steps, n, true);
 }
 
 /* Puts look i beside itself, so that there are enough to fill a vector. */
@@ -247,7 +268,11 @@ line_look(struct line_looks *looks, uint32_t n, bool is_far)
     }
     line_look_match(looks, &steps, n, is_far);
     line_look_place(looks, &steps, n);
-    return line_look_take(looks, &steps, n);
+    uint64_t flags = line_look_take(looks, &steps, n, false);
+    if ((flags & LINE_LOOK_SINGLE) != 0) {
+        line_look_retake(looks, &steps, n);
+    }
+    return (flags & LINE_LOOK_WIDE) != 0;
 }
 
 /* The code in a column (0..15) of values that are near; field is that of

@@ -326,8 +326,7 @@ line_read_hit(const struct line *line, const struct line_form *form,
 }
 
 /* Looks for a record among the home or the far ones: 1 and all of *hit where
- * there is one, else 0 and hit->mask. remainder is below
- * 2^(16 + extra_bits). */
+ * there is one, else 0 and hit->mask. */
 LINE_READ_INLINE int
 line_read_find(const struct line *line, const struct line_form *form,
     uint64_t remainder, bool is_far, struct line_hit *hit)
@@ -340,15 +339,18 @@ line_read_find(const struct line *line, const struct line_form *form,
     uint32_t homes = (UINT32_C(2) << ((n - far) & 31)) - 2;
     uint32_t match = line_match_tags(line, (uint16_t)remainder);
     match &= all & (is_far ? ~homes : homes);
+    uint64_t extra = line_extra(form, remainder);
     hit->mask = (uint16_t)line_match_word(line, 0);
     for (; match != 0; match &= match - 1) {
         unsigned index = (unsigned)__builtin_ctz(match) - 1;
         unsigned at =
             LINE_PAYLOADS_END - line_match_total(line, form, n, index + 1);
         uint64_t bits = line_match_near(line, at);
-        if (line_match_low(bits, form->extra_bits) ==
-            remainder >> LINE_TAG_BITS) {
-            line_read_hit(line, form, n, index, at, bits, hit);
+        if (line_match_low(bits, form->extra_bits) != extra) {
+            continue;
+        }
+        line_read_hit(line, form, n, index, at, bits, hit);
+        if (line_may_be(form, remainder, hit->shape)) {
             return 1;
         }
     }

@@ -66,11 +66,14 @@ struct spot {
     unsigned shape;
 };
 
-/* The index of the record among the home ones or the far ones, or -1. */
+/* The index of the record among the home ones or the far ones, or -1.
+ * is_single: of form, and a constant. */
 static inline __attribute__((always_inline)) int
-find(const struct line *line, const struct line_form *form, uint64_t remainder,
-    bool is_far, struct spot *out)
+find_in(const struct line *line, const struct line_form *form,
+    uint64_t remainder, bool is_far, bool is_single, struct spot *out)
 {
+    uint64_t extra =
+        is_single ? line_extra(form, remainder) : remainder >> LINE_TAG_BITS;
     uint64_t counts = word_of(line, LINE_WORDS - 1);
     unsigned n = (unsigned)(counts >> LINE_COUNTS_SHIFT) & 31;
     unsigned home = n - (unsigned)(counts >> (LINE_COUNTS_SHIFT + 5));
@@ -82,16 +85,33 @@ find(const struct line *line, const struct line_form *form, uint64_t remainder,
          match &= match - 1) {
         unsigned index = (unsigned)__builtin_ctz(match) - 1;
         unsigned at = payload_of(line, form, n, index);
-        if (bits_of(line, at, form->extra_bits) !=
-            remainder >> LINE_TAG_BITS) {
+        if (bits_of(line, at, form->extra_bits) != extra) {
             continue;
         }
         unsigned shape_at = LINE_MASK_BITS + LINE_TAG_BITS * n + 4 * index;
         out->shape = word_of(line, shape_at / 64) >> shape_at % 64 & 15;
         out->at = at + form->extra_bits;
-        return (int)index;
+        if (!is_single || line_may_be(form, remainder, out->shape)) {
+            return (int)index;
+        }
     }
     return -1;
+}
+
+static __attribute__((noinline)) int
+find_single(const struct line *line, const struct line_form *form,
+    uint64_t remainder, bool is_far, struct spot *out)
+{
+    return find_in(line, form, remainder, is_far, true, out);
+}
+
+static inline __attribute__((always_inline)) int
+find(const struct line *line, const struct line_form *form, uint64_t remainder,
+    bool is_far, struct spot *out)
+{
+    return __builtin_expect(form->single != 0, 0)
+        ? find_single(line, form, remainder, is_far, out)
+        : find_in(line, form, remainder, is_far, false, out);
 }
 
 static int

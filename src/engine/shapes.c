@@ -14,7 +14,7 @@
  *
  * Invariants (shapes_verify): totals ascend and are the sums of the widths;
  * fields of a shape lie end to end in the order of the columns; columns out of
- * the mask have width 0.
+ * the mask have width 0; shapes of a single set are all the same.
  *
  * Happy path: sample every record of a table, train, done. center[0] is the
  * widest shape: it is never exchanged, so whatever the search does, a need of
@@ -718,6 +718,49 @@ shapes_train(struct shapes *out, const struct shapes_sample *sample,
     shapes_make(out, width, SHAPES_N, columns);
 }
 
+/* Value bits of the sample's records under one shape. */
+static uint64_t
+single_cost(const struct shapes_sample *sample,
+    const struct shapes_need *width, unsigned bits_max)
+{
+    uint64_t cost = 0;
+    unsigned total = total_of(width);
+    for (uint32_t i = 0; i < sample->n; i++) {
+        bool fits = shapes_covers(width, &sample->need[i]);
+        cost += sample_weight(sample, i) * (fits ? total : bits_max);
+    }
+    return cost;
+}
+
+void
+shapes_train_single(struct shapes *out, const struct shapes_sample *sample,
+    uint32_t columns, unsigned bits_max)
+{
+    ASSERT(bits_max <= SHAPES_BITS_MAX);
+    ASSERT(columns >> SHAPES_COLUMNS_MAX == 0);
+    struct shapes_need best = need_within(&sample->widest, columns);
+    cut(&best, bits_max);
+    uint64_t least = single_cost(sample, &best, bits_max);
+    uint64_t weight = 0;
+    for (uint32_t i = 0; i < sample->n; i++) {
+        weight += sample_weight(sample, i);
+    }
+    for (uint32_t i = 0; i < sample->n; i++) {
+        struct shapes_need width = need_within(&sample->need[i], columns);
+        unsigned total = total_of(&width);
+        if (total > bits_max || weight * total >= least) {
+            continue; /* even if all were to fit */
+        }
+        uint64_t cost = single_cost(sample, &width, bits_max);
+        if (cost < least) {
+            least = cost;
+            best = width;
+        }
+    }
+    shapes_make(out, &best, 1, columns);
+    out->is_single = true;
+}
+
 void
 shapes_verify(const struct shapes *shapes)
 {
@@ -733,5 +776,8 @@ shapes_verify(const struct shapes *shapes)
         }
         ASSERT(start == shapes->total[i] && start <= SHAPES_BITS_MAX);
         ASSERT(i == 0 || shapes->total[i - 1] <= shapes->total[i]);
+        ASSERT(!shapes->is_single ||
+            memcmp(&shapes->width[i], &shapes->width[0],
+                sizeof shapes->width[i]) == 0);
     }
 }

@@ -8,7 +8,9 @@
 
 /* A set of 16 shapes. A shape gives each column of a record a width in bits; a
  * record is stored under the cheapest shape that is wide enough in every
- * column. Sets are immutable once made. Pure, no locks. */
+ * column. Where nearly all records have the same widths, one shape will do: a
+ * single set has it 16 times, and nobody needs to know which one a record is
+ * under (line.h). Sets are immutable once made. Pure, no locks. */
 
 enum {
     SHAPES_N = 16,
@@ -34,6 +36,7 @@ struct shapes {
     struct shapes_need width[SHAPES_N]; /* the same widths, for comparing */
     uint8_t total[SHAPES_N];            /* sum of widths, ascending */
     uint16_t columns; /* bit i: some shape has room for column i */
+    bool is_single;   /* they are all the same, and meant to be */
 };
 
 /* Bits of a code: 0 for 0, 64 for codes from 2^63 on. */
@@ -151,6 +154,13 @@ void shapes_from_hints(struct shapes *out, const uint8_t *hint_bits,
  * a millisecond for a full sample, less for a smaller one. */
 void shapes_train(struct shapes *out, const struct shapes_sample *sample,
     uint32_t columns, unsigned bits_max);
+
+/* Makes *out the best single set found for the sample: its widths are those of
+ * one of the needs that were added, or `widest`, as far as bits_max allows.
+ * Those that do not fit cost bits_max, so they are few, if any. Takes less than
+ * shapes_train. */
+void shapes_train_single(struct shapes *out,
+    const struct shapes_sample *sample, uint32_t columns, unsigned bits_max);
 
 /* Value bits that the sample's records take under the set, those that fit no
  * shape counted as bits_max: the sum over the sample. */

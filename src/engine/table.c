@@ -290,6 +290,10 @@ table_put(struct table_owner *owner, struct table *table,
     int shape = shapes_fit(table->form.shapes, &need);
     int err = TABLE_FULL;
     bool was_empty = is_empty_at(table, spot);
+    if (shape >= 0) {
+        shape = (int)line_shape(
+            &table->form, spot->place.remainder, (unsigned)shape);
+    }
     if (spot->where == TABLE_LINE && shape == spot->record.shape) {
         table__put_in_place(
             owner, table, spot, code, table->form.shapes->columns);

@@ -160,8 +160,9 @@ uint32_t table_lines_round(uint32_t n);
 /* The largest one <= n; 0 where there is none. */
 uint32_t table_lines_cut(uint32_t n);
 
-/* Bits of a remainder beyond the tag in such a table: 0..48. */
-unsigned table_extra_bits(unsigned width, uint32_t n_lines);
+/* Bits of a remainder that payloads have in such a table: 0..48. is_single:
+ * its shapes are, and hold some of them. */
+unsigned table_extra_bits(unsigned width, uint32_t n_lines, bool is_single);
 
 /* An empty table of n_lines (from table_lines_round) with one reference to set
  * taken. 0, ERR_HOT_FULL, ERR_NO_MEMORY. */

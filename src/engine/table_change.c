@@ -220,6 +220,7 @@ reshape(struct table_owner *owner, struct table *table, uint32_t line,
     if (shape < 0) {
         return false;
     }
+    ASSERT(form->single == 0); /* one field has been too narrow: all are */
     line_load(table_line(table, line), &copy);
     if (!line_rewrite(
             &copy, form, cell->index, (unsigned)shape, record.code)) {

@@ -49,7 +49,7 @@ table_lines_cut(uint32_t n)
 }
 
 unsigned
-table_extra_bits(unsigned width, uint32_t n_lines)
+table_extra_bits(unsigned width, uint32_t n_lines, bool is_single)
 {
     /* the exact share, its start rounded down (1), the error of step (at most
      * one part in 2^64 of the range for each line), and 1 for y itself */
@@ -57,7 +57,8 @@ table_extra_bits(unsigned width, uint32_t n_lines)
     uint64_t slack = ((uint64_t)n_lines >> (64 - width)) + 2;
     largest = largest > UINT64_MAX - slack ? UINT64_MAX : largest + slack;
     unsigned bits = shapes_bits(largest);
-    return bits > LINE_TAG_BITS ? bits - LINE_TAG_BITS : 0;
+    unsigned elsewhere = LINE_TAG_BITS + (is_single ? LINE_SHAPE_BITS : 0);
+    return bits > elsewhere ? bits - elsewhere : 0;
 }
 
 int
@@ -150,6 +151,8 @@ table_create(struct pool *pool, uint64_t base, unsigned width,
     ASSERT(
         n_lines >= TABLE_LINES_MIN && n_lines == table_lines_round(n_lines));
     ASSERT(width >= 1 && width <= 64 && (base & perm_mask(width)) == 0);
+    ASSERT(!set->shapes.is_single ||
+        set->shapes.total[0] == set->shapes.total[SHAPES_N - 1]);
     int err = pool_take_block(pool, head_bytes(n_pieces), purpose, &block);
     if (err != 0) {
         return err;
@@ -166,7 +169,9 @@ table_create(struct pool *pool, uint64_t base, unsigned width,
     table->n_pieces = n_pieces;
     table->last_class = (uint8_t)class_of(
         n_lines - (n_pieces - 1) * (uint32_t)TABLE_PIECE_LINES);
-    table->form.extra_bits = (uint8_t)table_extra_bits(width, n_lines);
+    table->form.extra_bits =
+        (uint8_t)table_extra_bits(width, n_lines, set->shapes.is_single);
+    table->form.single = set->shapes.is_single ? UINT16_MAX : 0;
     table->form.shapes = &set->shapes;
     for (int i = 0; i < SHAPES_N; i++) {
         unsigned total = set->shapes.total[i] + table->form.extra_bits;
@@ -249,7 +254,10 @@ verify_record(void *context, uint64_t row, const uint64_t *code)
     verify->n_empty += table_is_nothing(code);
     ASSERT(shapes_covers(&table->widest, &need));
     if (spot.where == TABLE_LINE) {
-        ASSERT(shapes_fit(table->form.shapes, &need) == spot.record.shape);
+        int fit = shapes_fit(table->form.shapes, &need);
+        ASSERT(fit >= 0);
+        ASSERT(spot.record.shape ==
+            line_shape(&table->form, spot.place.remainder, (unsigned)fit));
         verify->n_far += spot.record.is_far;
         verify->used_bits +=
             LINE_RECORD_BITS + (uint64_t)table->form.total[spot.record.shape];

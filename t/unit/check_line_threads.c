@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* engine/line_read.h beside a writer of the same line. */
+/* engine/line_read.h beside a writer of the same line, which is of 16 shapes,
+ * or single: then nothing but what names the shape tells its records apart. */
 #include "engine/line.h"
 
 #include "unit/check_help.h"
@@ -23,6 +24,12 @@ struct watched {
 
 enum { WATCHED_RECORDS = 6, WATCHED_CHANGES = 30000 };
 
+static uint64_t
+remainder_of(const struct watched *watched, uint64_t i)
+{
+    return watched->form.form.single != 0 ? i << LINE_TAG_BITS : i;
+}
+
 struct watcher {
     struct watched *watched;
     const struct line_reader *reader;
@@ -45,7 +52,8 @@ watch(void *argument)
         /* acquire: the look comes after. */
         uint32_t before =
             atomic_load_explicit(&watched->sequence, memory_order_acquire);
-        int found = reader->find(line, form, i % WATCHED_RECORDS, false, &hit);
+        int found = reader->find(line, form,
+            remainder_of(watched, i % WATCHED_RECORDS), false, &hit);
         if (found) {
             code[0] = reader->value(line, form, &hit, 0);
             code[1] = reader->value(line, form, &hit, 1);
@@ -73,6 +81,7 @@ change_watched(struct watched *watched, uint64_t *state)
     unsigned index = (unsigned)random_below(state, WATCHED_RECORDS);
     unsigned shape = (unsigned)random_below(state, SHAPES_N);
     line_get(&copy, form, index, &record);
+    shape = form_shape(&watched->form, record.remainder, shape);
     unsigned width = watched->form.shapes.field[0][shape].width;
     record.code[0] = record.code[1] = random_bits(state, width);
     if (shape % 2 == 0) {
@@ -99,12 +108,17 @@ START_TEST(test_watched)
     struct watched watched = {.sequence = 0};
     watched.form.form.shapes = &watched.form.shapes;
     for (unsigned i = 0; i < SHAPES_N; i++) {
-        unsigned width[SHAPES_COLUMNS_MAX] = {2 * i, 2 * i};
+        unsigned bits = _i == 1 ? 20 : 2 * i;
+        unsigned width[SHAPES_COLUMNS_MAX] = {bits, bits};
         form_set(&watched.form, i, width);
+    }
+    if (_i == 1) {
+        form_make_single(&watched.form);
     }
     struct line_copy copy = {{0}};
     for (unsigned i = 0; i < WATCHED_RECORDS; i++) {
-        struct line_record record = {.remainder = i};
+        struct line_record record = {.remainder = remainder_of(&watched, i)};
+        record.shape = (uint8_t)form_shape(&watched.form, record.remainder, 0);
         ck_assert(line_insert(&copy, &watched.form.form, &record));
     }
     line_store(&watched.line, &copy);
@@ -135,5 +149,5 @@ int
 main(void)
 {
     const TTest *test[] = {test_watched};
-    return run_tests("line threads", test, COUNT_OF(test));
+    return run_tests_often("line threads", test, COUNT_OF(test), 2);
 }

@@ -443,6 +443,61 @@ START_TEST(test_distributions)
 }
 END_TEST
 
+/* One shape for all: the narrowest that all but a few fit, or that of the
+ * widest. */
+START_TEST(test_single)
+{
+    static const struct {
+        unsigned few, bits; /* so many of 1000 need 9 bits; the others 5 */
+    } cases[] = {{0, 5}, {1, 5}, {10, 5}, {20, 9}, {500, 9}, {1000, 9}};
+    struct shapes_need usual = need_three(5, 0, 0);
+    struct shapes_need large = need_three(9, 0, 0);
+    for (size_t k = 0; k < COUNT_OF(cases); k++) {
+        struct shapes_sample sample;
+        struct shapes shapes;
+        unsigned few = cases[k].few;
+        shapes_sample_init(&sample);
+        for (unsigned i = 0; i < 1000; i++) {
+            shapes_sample_add(&sample, i < few ? &large : &usual);
+        }
+        shapes_train_single(&shapes, &sample, 1, 240);
+        shapes_verify(&shapes);
+        ck_assert(shapes.is_single);
+        ck_assert_uint_eq(shapes.total[0], cases[k].bits);
+        ck_assert_uint_eq(shapes.total[SHAPES_N - 1], cases[k].bits);
+        unsigned outside = cases[k].bits == 5 ? few : 0;
+        ck_assert_uint_eq(shapes_cost(&shapes, &sample, 240),
+            outside * 240 + (1000 - outside) * cases[k].bits);
+    }
+}
+END_TEST
+
+/* The same of several columns, and where not all may be had. */
+START_TEST(test_single_columns)
+{
+    struct shapes_sample sample;
+    struct shapes shapes;
+    struct shapes_need need[] = {
+        need_three(3, 7, 1), need_three(2, 7, 0), need_three(30, 40, 50)};
+    shapes_sample_init(&sample);
+    for (unsigned i = 0; i < 400; i++) {
+        shapes_sample_add(&sample, &need[i % 2]);
+    }
+    shapes_sample_add(&sample, &need[2]);
+    shapes_train_single(&shapes, &sample, 7, 200);
+    expect_within(&shapes, 7, 200);
+    ck_assert_uint_eq(fit_total(&shapes, &need[0]), 11);
+    ck_assert_uint_eq(fit_total(&shapes, &need[1]), 11);
+    ck_assert_int_eq(shapes_fit(&shapes, &need[2]), -1);
+    shapes_train_single(&shapes, &sample, 7, 8);
+    expect_within(&shapes, 7, 8);
+    ck_assert(shapes.is_single);
+    shapes_sample_init(&sample);
+    shapes_train_single(&shapes, &sample, 7, 100);
+    ck_assert_uint_eq(shapes.total[SHAPES_N - 1], 0);
+}
+END_TEST
+
 /* A table that has been filled in some columns takes the first numbers of the
  * next one at a price that is not much above theirs. */
 START_TEST(test_next_column)
@@ -480,6 +535,7 @@ main(void)
     const TTest *const tests[] = {test_needs, test_covers, test_sample,
         test_sample_full, test_cost, test_hints, test_hints_steps,
         test_train_one, test_train_empty, test_train_wide, test_train_random,
-        test_distributions, test_next_column};
+        test_distributions, test_next_column, test_single,
+        test_single_columns};
     return run_tests("shapes", tests, COUNT_OF(tests));
 }

@@ -58,10 +58,34 @@ form_compare(const void *a, const void *b)
     return sum[0] < sum[1] ? -1 : sum[0] > sum[1];
 }
 
-/* Shapes of up to widest bits a column, as many as there is room for. */
+/* From now on what names a shape is of the remainder. */
 static inline void
-form_make(
-    struct form *form, uint64_t *state, unsigned extra_bits, unsigned widest)
+form_make_single(struct form *form)
+{
+    MUST(form->form.total[0] == form->form.total[SHAPES_N - 1]);
+    form->form.single = UINT16_MAX;
+    form->shapes.is_single = true;
+}
+
+/* Bits of a remainder beyond its tag. */
+static inline unsigned
+form_high_bits(const struct form *form)
+{
+    return form->form.extra_bits + (form->form.single != 0 ? 4u : 0u);
+}
+
+/* The shape that a record of that remainder has, or else any. */
+static inline unsigned
+form_shape(const struct form *form, uint64_t remainder, unsigned any)
+{
+    return form->form.single != 0 ? remainder >> 16 & 15 : any;
+}
+
+/* Shapes of up to widest bits a column, as many as there is room for; or one
+ * for all. */
+static inline void
+form_make(struct form *form, uint64_t *state, unsigned extra_bits,
+    unsigned widest, bool is_single)
 {
     unsigned width[SHAPES_N][SHAPES_COLUMNS_MAX] = {{0}};
     uint64_t columns =
@@ -82,17 +106,21 @@ form_make(
     }
     qsort(width, SHAPES_N, sizeof width[0], form_compare);
     for (unsigned i = 0; i < SHAPES_N; i++) {
-        form_set(form, i, width[i]);
+        form_set(form, i, width[is_single ? SHAPES_N / 2 : i]);
+    }
+    if (is_single) {
+        form_make_single(form);
     }
 }
 
 static inline void
-form_random(struct form *form, uint64_t *state, unsigned round)
+form_random(struct form *form, uint64_t *state, unsigned round, bool is_single)
 {
     static const unsigned widest[] = {0, 1, 2, 4, 8, 16, 32, 64};
     unsigned extra_bits =
         round % 3 == 0 ? 0 : (unsigned)random_below(state, 49);
-    form_make(form, state, extra_bits, widest[round % COUNT_OF(widest)]);
+    form_make(
+        form, state, extra_bits, widest[round % COUNT_OF(widest)], is_single);
 }
 
 #endif

@@ -44,7 +44,8 @@ encode(
         set_bits(copy, 16 + 16 * i, 16, record->remainder & 0xffff);
         set_bits(copy, 16 + 16 * model->n + 4 * i, 4, record->shape);
         end -= form->form.total[record->shape];
-        set_bits(copy, end, extra_bits, record->remainder >> 16);
+        set_bits(copy, end, extra_bits,
+            record->remainder >> (form->form.single != 0 ? 20 : 16));
         for (unsigned column = 0; column < SHAPES_COLUMNS_MAX; column++) {
             const struct shapes_field *field =
                 &form->shapes.field[column][record->shape];
