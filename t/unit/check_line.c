@@ -563,6 +563,22 @@ enum misuse {
     MISUSES
 };
 
+/* What makes another record of one, in a form that is single. */
+static void
+do_misuse_single(enum misuse misuse, struct form *form, struct line_copy *copy,
+    struct line_record *record)
+{
+    form->form.single = UINT16_MAX;
+    line_verify(copy, &form->form);
+    if (misuse == OTHER_SHAPE) {
+        record->remainder = 0x61236;
+        line_insert(copy, &form->form, record);
+    } else {
+        record->code[0] = record->code[1] = 0;
+        line_rewrite(copy, &form->form, 0, 0, record->code);
+    }
+}
+
 static void
 do_misuse(enum misuse misuse, struct form *form, struct line_copy *copy)
 {
@@ -595,14 +611,8 @@ do_misuse(enum misuse misuse, struct form *form, struct line_copy *copy)
         line_has_room(copy, &form->form, SHAPES_N, false);
         break;
     case OTHER_SHAPE:
-        form->form.single = UINT16_MAX;
-        record.remainder = 0x61236;
-        line_insert(copy, &form->form, &record);
-        break;
     case RESHAPE_SINGLE:
-        form->form.single = UINT16_MAX;
-        record.code[0] = record.code[1] = 0;
-        line_rewrite(copy, &form->form, 0, 0, record.code);
+        do_misuse_single(misuse, form, copy, &record);
         break;
     case DIRTY_LOW:
         copy->word[1] |= 1 << 12; /* right behind the last shape */
