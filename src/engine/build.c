@@ -11,11 +11,13 @@
  * The late step waits until each record has been tried in its first line, so
  * few records are far. If the lines do not suffice, a few more are taken. The
  * new table has no more records than its sources; its sums are verified before
- * it is handed over. */
+ * it is handed over, and that it has just their ids where VERIFIES_IDS. */
 #include "engine/build.h"
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/fold.h"
+#include "base/sanitizer.h"
 #include "engine/reach.h"
 #include "engine/table_each.h"
 #include "engine/table_heat.h"
@@ -30,7 +32,8 @@ enum {
     WORSE_SHARE = 64,      /* they do where records take no 1/64 more bits */
     BETTER_SHARE = 128,    /* new ones must save that share of them */
     TRAIN_RECORDS = 256,   /* fewer do not ask for shapes of their own */
-    LATE_MAX = 8192,       /* remembered that found no first line */
+    SINGLE_GAIN = 1, /* bits of a record that one shape for all must save */
+    LATE_MAX = 8192, /* remembered that found no first line */
     MISFIT_BITS_MAX = LINE_USABLE_BITS / 4 - LINE_RECORD_BITS,
     /* A table packed to BUILD_LOAD_TIGHT may have 1 line in so many fewer than
      * wanted, where these would only fill up its last piece. */
@@ -49,7 +52,9 @@ struct measure {
     uint64_t base, mask;
     uint32_t n; /* records there will be in lines, about */
     uint32_t n_sampled;
-    uint32_t n_wanted; /* in the sample, of each source */
+    uint32_t n_wanted;    /* in the sample, of each source */
+    unsigned single_bits; /* of a remainder, that shapes of a single set hold:
+                           * 4, or what there is beyond tags */
     struct shapes_sample sample;
 };
 
@@ -209,12 +214,13 @@ measure_all(struct measure *measure, uint32_t n_wanted)
 }
 
 /* Bits of the sample's records under a set, those of their ids but for tags
- * left out. */
+ * left out; what shapes hold of ids is a gain. */
 static uint64_t
 sample_bits(const struct measure *measure, const struct shapes *shapes,
     unsigned bits_max)
 {
-    return (uint64_t)measure->n_sampled * LINE_RECORD_BITS +
+    unsigned gain = shapes->is_single ? measure->single_bits : 0;
+    return (uint64_t)measure->n_sampled * (LINE_RECORD_BITS - gain) +
         shapes_cost(shapes, &measure->sample, bits_max);
 }
 
@@ -257,6 +263,25 @@ is_good(const struct build *build, const struct measure *measure,
         trained->ratio + trained->ratio / WORSE_SHARE;
 }
 
+/* The best set for the sample: of 16 shapes, or of one for all. Few records say
+ * little of what will come, and a single set has no shape for anything else. */
+static void
+train(const struct build *build, const struct measure *measure,
+    unsigned bits_max, struct shapes *out)
+{
+    struct shapes single;
+    shapes_train(out, &measure->sample, build->columns, bits_max);
+    if (measure->single_bits < SINGLE_GAIN || measure->n < TRAIN_RECORDS) {
+        return;
+    }
+    shapes_train_single(&single, &measure->sample, build->columns, bits_max);
+    if (sample_bits(measure, &single, bits_max) +
+            (uint64_t)measure->n_sampled * SINGLE_GAIN <=
+        sample_bits(measure, out, bits_max)) {
+        *out = single;
+    }
+}
+
 /* Takes a better set for the counter, if there is one. */
 static int
 weigh_set(const struct build *build, const struct measure *measure,
@@ -266,7 +291,7 @@ weigh_set(const struct build *build, const struct measure *measure,
     struct shapes_set *made;
     struct shapes shapes;
     const struct shapes *best = &shapes;
-    shapes_train(&shapes, &measure->sample, build->columns, bits_max);
+    train(build, measure, bits_max, &shapes);
     if (now != NULL && now->shapes.total[SHAPES_N - 1] <= bits_max) {
         uint64_t old = sample_bits(measure, &now->shapes, bits_max);
         uint64_t new = sample_bits(measure, &shapes, bits_max);
@@ -291,12 +316,37 @@ weigh_set(const struct build *build, const struct measure *measure,
     return 0;
 }
 
+static uint32_t
+lines_at(uint64_t bits, unsigned load, uint32_t least)
+{
+    uint64_t lines =
+        bits * BUILD_LOAD_FULL / ((uint64_t)LINE_USABLE_BITS * load) + 1;
+    least = least < TABLE_LINES_MIN ? TABLE_LINES_MIN : least;
+    return lines < least ? least : (uint32_t)lines;
+}
+
+/* measure.single_bits: all 4 where so many records of the least size fill few
+ * enough lines for ids to have them beyond their tags. */
+static unsigned
+measure_single(const struct measure *measure, unsigned width)
+{
+    const struct build *build = measure->build;
+    uint64_t n_sampled = measure->n_sampled == 0 ? 1 : measure->n_sampled;
+    uint64_t values = shapes_cost_least(&measure->sample);
+    uint64_t bits = (uint64_t)measure->n * LINE_RECORD_BITS +
+        (uint64_t)measure->n * values / n_sampled;
+    uint32_t lines = lines_at(bits, (unsigned)build->load, build->n_lines_min);
+    unsigned extra = table_extra_bits(width, lines, false);
+    return extra < LINE_SHAPE_BITS ? extra : LINE_SHAPE_BITS;
+}
+
 /* Looks at the sources, and sees to shapes for them. */
 static int
 choose_set(const struct build *build, struct measure *measure, unsigned width)
 {
     bool is_tight = build->load == BUILD_LOAD_TIGHT;
     measure_all(measure, is_tight ? SAMPLE_RECORDS : SAMPLE_FEW);
+    measure->single_bits = measure_single(measure, width);
     /* no line holds more records than that, so there are at least so many */
     uint32_t fewest = measure->n / (LINE_RECORDS_MAX + 1);
     unsigned bits_max = SHAPES_BITS_MAX -
@@ -390,15 +440,6 @@ choose_values(const struct build *build, const struct measure *measure)
         values = shapes_cost(&set->shapes, &measure->sample, SHAPES_BITS_MAX);
     }
     return values * measure->n / n;
-}
-
-static uint32_t
-lines_at(uint64_t bits, unsigned load, uint32_t least)
-{
-    uint64_t lines =
-        bits * BUILD_LOAD_FULL / ((uint64_t)LINE_USABLE_BITS * load) + 1;
-    least = least < TABLE_LINES_MIN ? TABLE_LINES_MIN : least;
-    return lines < least ? least : (uint32_t)lines;
 }
 
 /* Numbers of lines to be tried, one after the other. How full lines become of
@@ -685,6 +726,55 @@ fill(const struct build *build, struct table *table)
     return filling.err;
 }
 
+/* It takes about as long as filling the table. */
+#if SANITIZER_ADDRESS || defined TALLYD_HOOKS
+enum { VERIFIES_IDS = 1 };
+#else
+enum { VERIFIES_IDS = 0 };
+#endif
+
+/* The sum of a hash of each id, of records that are or should be in a table. */
+struct ids {
+    const struct table *table;
+    const struct cover_at *cover;
+    uint64_t sum;
+};
+
+static void
+add_id(void *context, uint64_t row, const uint64_t *code)
+{
+    struct ids *ids = context;
+    if (table_covers(ids->table, row) &&
+        (!table_is_nothing(code) || cover_keeps(ids->cover, row))) {
+        ids->sum += fold_id(row);
+    }
+}
+
+/* A table that was filled has the ids that it was made for, and no other. */
+static void
+verify_ids(const struct build *build, const struct table *table)
+{
+    const struct carry_rows *rows = build->rows;
+    struct ids is = {table, build->cover, 0};
+    struct ids wanted = is;
+    uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+    for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
+        if (build->source[i] != NULL) {
+            table_each(build->owner, build->source[i], add_id, &wanted);
+        }
+    }
+    if (rows != NULL) {
+        is.cover = wanted.cover = rows->cover;
+        for (size_t i = 0; i < rows->n; i++) {
+            if (carry_codes(rows, i, code)) {
+                add_id(&wanted, rows->row[i], code);
+            }
+        }
+    }
+    table_each(build->owner, table, add_id, &is);
+    ASSERT(is.sum == wanted.sum);
+}
+
 /* Makes a table of that many lines and fills it; also TABLE_FULL. */
 static int
 try_lines(const struct build *build, uint64_t base, unsigned width,
@@ -742,6 +832,9 @@ build_table(const struct build *build, uint64_t base, unsigned width,
             (*out)->reach = sizes.reach;
             (*out)->built_bits = (*out)->used_bits;
             table_verify_sums(*out);
+            if (VERIFIES_IDS) {
+                verify_ids(build, *out);
+            }
             table_heat_inherit(*out, build->source, BUILD_SOURCES_MAX);
         }
         if (err != TABLE_FULL) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* engine/build: every record of the sources is in the new table, whatever the
  * records look like; how full tables become, for the posts of lib/dist; parts
- * of a range, two sources, memory that is out. */
+ * of a range, two sources, memory that is out; when a table is single, and when
+ * it is not any more. */
 #include "engine/build.h"
 
 #include "lib/dist.h"
@@ -535,6 +536,152 @@ START_TEST(test_wide_in_narrow)
 }
 END_TEST
 
+/* A table of n rows of a range of that width, whose codes in the first column
+ * are of one width, but for one in `few_in` (0: none). */
+static struct table *
+even_table(struct table_rig *rig, struct table_model *model, unsigned width,
+    size_t n, unsigned bits, unsigned few_in, struct shapes_set **set,
+    struct build_trained *trained)
+{
+    struct kind kind = {width, bits, bits, 0x1, 0, n};
+    uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+    model_of_kind(model, &kind);
+    for (size_t i = few_in - 1; few_in != 0 && i < model->n; i += few_in) {
+        code[0] = UINT64_C(0xabcdef) << bits;
+        table_model_set(model, i, code);
+    }
+    struct table *table = grown(rig, model, 0x1, set, trained);
+    expect_table(rig, table, model);
+    return table;
+}
+
+/* Codes of one width: a record takes its tag, 4 bits of its id in the place of
+ * a shape, the rest of its id and the code. So do those of its parts, and of
+ * what is made of two parts. */
+START_TEST(test_single)
+{
+    static const unsigned bits[] = {1, 7, 31, 64};
+    for (size_t i = 0; i < COUNT_OF(bits); i++) {
+        struct table_rig rig;
+        struct table_model model;
+        struct shapes_set *set = NULL;
+        struct build_trained trained = {.n = 0};
+        struct table *half[2], *made;
+        table_rig_init(&rig, i, true);
+        struct table *table =
+            even_table(&rig, &model, 44, 3000, bits[i], 0, &set, &trained);
+        uint64_t extra = table_extra_bits(44, table->n_lines, false) - 4;
+        uint64_t n_in_lines = table->n_records - table_n_stashed(table);
+        ck_assert(set->shapes.is_single);
+        ck_assert_uint_eq(table->form.extra_bits, extra);
+        ck_assert_uint_eq(
+            table->used_bits, n_in_lines * (20 + extra + bits[i]));
+        ck_assert_uint_gt(table->n_far, 0);
+        expect_parts(&rig, table, &model, &set, table->base, table->width,
+            table->width - 2);
+        for (unsigned k = 0; k < 2; k++) {
+            struct build build = build_of(&rig, table, &set, BUILD_LOAD_TIGHT);
+            build.columns = 0x1;
+            ck_assert_int_eq(
+                build_table(
+                    &build, table->base + ((uint64_t)k << 43), 43, &half[k]),
+                0);
+            ck_assert_uint_ne(half[k]->form.single, 0);
+        }
+        struct build build = build_of(&rig, half[0], &set, BUILD_LOAD_TIGHT);
+        build.columns = 0x1;
+        build.source[1] = half[1];
+        ck_assert_int_eq(
+            build_table(&build, table->base, table->width, &made), 0);
+        ck_assert_uint_ne(made->form.single, 0);
+        expect_table(&rig, made, &model);
+        struct table *tables[] = {half[0], half[1], made, table};
+        for (size_t k = 0; k < COUNT_OF(tables); k++) {
+            table_destroy(&rig.pool, &tables[k]);
+        }
+        shapes_set_drop(&rig.pool, set);
+        table_model_fini(&model);
+        table_rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* A few that are wider are in the stash; with more of them, or where ids have
+ * no bits beyond their tags, or of few records, there are 16 shapes. */
+START_TEST(test_single_or_not)
+{
+    static const struct {
+        unsigned width;
+        size_t n;
+        unsigned bits, few_in;
+        bool is_single;
+    } cases[] = {{44, 3000, 1, 300, true}, {44, 3000, 1, 20, false},
+        {44, 200, 1, 0, false}, {44, 500, 1, 0, true}, {12, 4000, 3, 0, false},
+        {30, 3000, 12, 0, true}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct table_rig rig;
+        struct table_model model;
+        struct shapes_set *set = NULL;
+        struct build_trained trained = {.n = 0};
+        table_rig_init(&rig, i, true);
+        struct table *table = even_table(&rig, &model, cases[i].width,
+            cases[i].n, cases[i].bits, cases[i].few_in, &set, &trained);
+        ck_assert_int_eq(set->shapes.is_single, cases[i].is_single);
+        ck_assert_int_eq(table->form.single != 0, cases[i].is_single);
+        if (cases[i].is_single && cases[i].few_in != 0) {
+            ck_assert_uint_ge(table->n_stash[TABLE_MISFIT],
+                cases[i].n / cases[i].few_in / 2);
+        }
+        table_destroy(&rig.pool, &table);
+        shapes_set_drop(&rig.pool, set);
+        table_model_fini(&model);
+        table_rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* Counts that begin with 1 grow, some of them far: the table is made anew a few
+ * times, and has 16 shapes in the end. */
+START_TEST(test_single_grows_apart)
+{
+    struct table_rig rig;
+    struct table_model model;
+    struct shapes_set *set = NULL;
+    struct build_trained trained = {.n = 0};
+    uint64_t random = 3;
+    unsigned n_changed = 0;
+    table_rig_init(&rig, 9, true);
+    struct table *table =
+        even_table(&rig, &model, 44, 3000, 1, 0, &set, &trained);
+    ck_assert_uint_ne(table->form.single, 0);
+    uint64_t before = trained.n_builds;
+    for (unsigned step = 0; step < 30000; step++) {
+        /* the nearer to the first, the more often */
+        uint64_t u = random_below(&random, 1 << 20);
+        size_t i = (size_t)(u * u >> 20) * model.n >> 20;
+        uint64_t code[SHAPES_COLUMNS_MAX] = {model.code[i][0] + 1};
+        const struct table *old = table;
+        table = stored(&rig, table, &set, &trained, 0x1, model.row[i], code);
+        table_model_set(&model, i, code);
+        n_changed += table != old;
+        if (table != old || step % 5000 == 0) {
+            expect_table(&rig, table, &model);
+        }
+    }
+    printf("# counts that grow: %u tables made, in the end %s\n",
+        (unsigned)(trained.n_builds - before),
+        table->form.single != 0 ? "single" : "of 16 shapes");
+    ck_assert_uint_gt(n_changed, 0);
+    ck_assert_uint_le(trained.n_builds - before, 30);
+    ck_assert_uint_eq(table->form.single, 0);
+    expect_table(&rig, table, &model);
+    table_destroy(&rig.pool, &table);
+    shapes_set_drop(&rig.pool, set);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
 /* The record in view is thought of, and not put in; lines at least as many as
  * asked for. */
 START_TEST(test_in_view)
@@ -661,7 +808,7 @@ main(void)
 {
     const TTest *const tests[] = {test_loads, test_kinds, test_fills,
         test_packed, test_late_column, test_parts, test_two_sources,
-        test_in_view, test_wide_in_narrow, test_out_of_memory,
-        test_no_garbage};
+        test_in_view, test_wide_in_narrow, test_single, test_single_or_not,
+        test_single_grows_apart, test_out_of_memory, test_no_garbage};
     return run_tests("build", tests, COUNT_OF(tests));
 }
