@@ -69,8 +69,8 @@ struct spot {
 /* The index of the record among the home ones or the far ones, or -1.
  * is_single: of form, and a constant. */
 static inline __attribute__((always_inline)) int
-find_in(const struct line *line, const struct line_form *form,
-    uint64_t remainder, bool is_far, bool is_single, struct spot *out)
+find(const struct line *line, const struct line_form *form, uint64_t remainder,
+    bool is_far, bool is_single, struct spot *out)
 {
     uint64_t extra =
         is_single ? line_extra(form, remainder) : remainder >> LINE_TAG_BITS;
@@ -98,28 +98,13 @@ find_in(const struct line *line, const struct line_form *form,
     return -1;
 }
 
-static __attribute__((noinline)) int
-find_single(const struct line *line, const struct line_form *form,
-    uint64_t remainder, bool is_far, struct spot *out)
-{
-    return find_in(line, form, remainder, is_far, true, out);
-}
-
 static inline __attribute__((always_inline)) int
-find(const struct line *line, const struct line_form *form, uint64_t remainder,
-    bool is_far, struct spot *out)
-{
-    return __builtin_expect(form->single != 0, 0)
-        ? find_single(line, form, remainder, is_far, out)
-        : find_in(line, form, remainder, is_far, false, out);
-}
-
-static int
-seek(const struct line *line, const struct line_form *form, uint64_t remainder,
-    bool is_far, uint32_t columns, struct line_record *out)
+seek_in(const struct line *line, const struct line_form *form,
+    uint64_t remainder, bool is_far, uint32_t columns, bool is_single,
+    struct line_record *out)
 {
     struct spot spot;
-    int index = find(line, form, remainder, is_far, &spot);
+    int index = find(line, form, remainder, is_far, is_single, &spot);
     if (index < 0) {
         return -1;
     }
@@ -135,21 +120,21 @@ seek(const struct line *line, const struct line_form *form, uint64_t remainder,
     return index;
 }
 
-static enum line_found
-seek_cell(const struct line_pair *pair, const struct line_form *form,
-    unsigned column, struct line_cell *out)
+static inline __attribute__((always_inline)) enum line_found
+seek_cell_in(const struct line_pair *pair, const struct line_form *form,
+    unsigned column, bool is_single, struct line_cell *out)
 {
     struct spot spot;
     unsigned far = 0;
     const struct line *line = pair->line[0];
-    int index = find(line, form, pair->remainder, false, &spot);
+    int index = find(line, form, pair->remainder, false, is_single, &spot);
     if (index < 0) {
         if (!line_may_lack(line, pair->bit)) {
             return LINE_NOWHERE;
         }
         far = 1;
         line = pair->line[1];
-        index = find(line, form, pair->remainder, true, &spot);
+        index = find(line, form, pair->remainder, true, is_single, &spot);
     }
     if (index < 0) {
         return line_may_lack(line, pair->bit) ? LINE_ELSEWHERE : LINE_NOWHERE;
@@ -164,6 +149,37 @@ seek_cell(const struct line_pair *pair, const struct line_form *form,
         .index = (uint8_t)index,
         .is_far = (uint8_t)far};
     return LINE_FOUND;
+}
+
+/* Once for each form: who changes records of 16 shapes pays next to nothing for
+ * the other form. */
+
+static int
+seek(const struct line *line, const struct line_form *form, uint64_t remainder,
+    bool is_far, uint32_t columns, struct line_record *out)
+{
+    return seek_in(line, form, remainder, is_far, columns, false, out);
+}
+
+static int
+seek_single(const struct line *line, const struct line_form *form,
+    uint64_t remainder, bool is_far, uint32_t columns, struct line_record *out)
+{
+    return seek_in(line, form, remainder, is_far, columns, true, out);
+}
+
+static enum line_found
+seek_cell(const struct line_pair *pair, const struct line_form *form,
+    unsigned column, struct line_cell *out)
+{
+    return seek_cell_in(pair, form, column, false, out);
+}
+
+static enum line_found
+seek_cell_single(const struct line_pair *pair, const struct line_form *form,
+    unsigned column, struct line_cell *out)
+{
+    return seek_cell_in(pair, form, column, true, out);
 }
 
 LINE_TARGET_END
@@ -198,7 +214,9 @@ line_seek(const struct line *line, const struct line_form *form,
 {
 #if LINE_READ_HAVE
     if (LINE_TARGET_RUNS) {
-        return seek(line, form, remainder, is_far, columns, out);
+        return form->single == 0
+            ? seek(line, form, remainder, is_far, columns, out)
+            : seek_single(line, form, remainder, is_far, columns, out);
     }
 #endif
     return seek_copy(line, form, remainder, is_far, columns, out);
@@ -238,7 +256,8 @@ line_seek_cell(const struct line_pair *pair, const struct line_form *form,
 {
 #if LINE_READ_HAVE
     if (LINE_TARGET_RUNS) {
-        return seek_cell(pair, form, column, out);
+        return form->single == 0 ? seek_cell(pair, form, column, out)
+                                 : seek_cell_single(pair, form, column, out);
     }
 #endif
     return seek_cell_copy(pair, form, column, out);

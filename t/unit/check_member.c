@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* engine/member and engine/members: what the change of a member makes of its
  * pair, of the count and of the record's number, alone and in batches, and
- * after a restart; random changes beside a slow model. */
+ * after a restart; random changes beside a slow model; tables of many pairs. */
 #include "engine/cover.h"
 #include "engine/engine_priv.h"
 #include "engine/marks.h"
@@ -797,12 +797,89 @@ START_TEST(test_cold)
 }
 END_TEST
 
+enum { MANY_POSTS = 3, MANY_USERS = 3000 };
+
+/* User number n of a post; others are between these. */
+static uint64_t
+many_user(unsigned post, unsigned n)
+{
+    return (post + 1) * 1000 + 5000 * (uint64_t)n;
+}
+
+/* Pairs are what they should be: of post 1 those of users n with n % 3 == 0 are
+ * not there any more, of post 2 none is. Tables of pairs are single: their codes
+ * are 1. */
+static void
+expect_many(struct rig *rig, bool is_changed)
+{
+    const struct counter *counter = engine__counter(rig->engine, PAIRS);
+    for (unsigned post = 0; post < MANY_POSTS; post++) {
+        uint64_t n_likes = 0;
+        for (unsigned n = 0; n < MANY_USERS; n++) {
+            uint64_t is_there =
+                !is_changed || post == 0 || (post == 1 && n % 3 != 0);
+            uint64_t user = many_user(post, n);
+            if (value_of(rig, post + 7, user) != is_there ||
+                value_of(rig, post + 7, user + 1) != 0) {
+                ck_abort_msg("post %u, user %u", post, n);
+            }
+            n_likes += is_there;
+        }
+        ck_assert_uint_eq(likes_of(rig, post + 7), n_likes);
+    }
+    unsigned n_large = 0;
+    for (unsigned i = 0; i < rig->shards; i++) {
+        const struct ranges *ranges = &counter->ranges[i];
+        bool is_large = ranges->n_records >= 1000;
+        ck_assert(!is_large || ranges->set->shapes.is_single);
+        n_large += is_large;
+    }
+    ck_assert_uint_gt(n_large, 0);
+}
+
+START_TEST(test_many)
+{
+    struct rig rig;
+    rig_form(&rig, 2, 30, 1);
+    rig.table_records = 2000;
+    rig_make(&rig, NULL, NULL);
+    for (unsigned post = 0; post < MANY_POSTS; post++) {
+        for (unsigned n = 0; n < MANY_USERS; n++) {
+            ck_assert_int_eq(change_member(&rig, CHANGE_MEMBER_ADD, post + 7,
+                                 many_user(post, n), 1),
+                0);
+        }
+    }
+    ck_assert_int_eq(
+        change_member(&rig, CHANGE_MEMBER_ADD, 7, many_user(0, 9), 1),
+        ERR_NOT_STORED);
+    expect_many(&rig, false);
+    rig_restart(&rig);
+    expect_many(&rig, false);
+    for (unsigned n = 0; n < MANY_USERS; n += 3) {
+        ck_assert_int_eq(
+            change_member(&rig, CHANGE_MEMBER_DELETE, 8, many_user(1, n), 0),
+            0);
+    }
+    struct change forget = forget_of(&rig, 9);
+    engine_change(rig.engine, &forget, 1);
+    ck_assert_int_eq(forget.err, 0);
+    for (uint64_t ms = 1000; ms < 20000; ms += 1100) {
+        (void)engine_tend(rig.engine, ms);
+    }
+    expect_many(&rig, true);
+    rig_restart(&rig);
+    expect_many(&rig, true);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_steps, test_rules, test_uncounted,
         test_numbers, test_batch, test_random_16, test_random_33,
         test_random_48, test_take_out, test_replay, test_crash, test_many_go,
-        test_numbered, test_maxjump, test_cold};
+        test_numbered, test_maxjump, test_cold, test_many};
     return run_tests("member", tests, COUNT_OF(tests));
 }

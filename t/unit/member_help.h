@@ -15,6 +15,7 @@ struct rig {
     struct engine *engine;
     struct journal journal;
     unsigned shards, bits;
+    uint32_t table_records; /* a table with more is split; 0: 64 */
     struct schema_counter def, pairs;
 };
 
@@ -59,7 +60,8 @@ rig_make(struct rig *rig, const struct alloc *alloc, struct qsbr *qsbr)
         .hot_bytes = ROOMY_BYTES,
         .alloc = alloc,
         .qsbr = qsbr,
-        .table_records_max = 64};
+        .table_records_max =
+            rig->table_records == 0 ? 64 : rig->table_records};
     rig->engine = engine_of(&config);
     rig_define(rig);
     journal_init(&rig->journal);
