@@ -807,8 +807,8 @@ many_user(unsigned post, unsigned n)
 }
 
 /* Pairs are what they should be: of post 1 those of users n with n % 3 == 0 are
- * not there any more, of post 2 none is. Tables of pairs are single: their codes
- * are 1. */
+ * not there any more, of post 2 none is. Tables of pairs are single: their
+ * codes are 1. */
 static void
 expect_many(struct rig *rig, bool is_changed)
 {
