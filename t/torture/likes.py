@@ -63,10 +63,10 @@ class Fan:
         del self.owed[0]
 
 
-def pairs_by_get(connection):
+def pairs_by_get(connection, posts=POSTS):
     """{post: its users}; each post's number is how many these are."""
     found = {}
-    for post in POSTS:
+    for post in posts:
         keys = ["%d.liked:%d" % (post, user) for user in USERS]
         values = connection.get("%d.cntan" % post, *keys)
         found[post] = {user for user, (_, _, value) in zip(USERS, values[1:])
@@ -75,9 +75,9 @@ def pairs_by_get(connection):
     return found
 
 
-def pairs_in(lines):
+def pairs_in(lines, posts=POSTS):
     """The same by the lines of a dump: what comes last counts."""
-    found = {post: set() for post in POSTS}
+    found = {post: set() for post in posts}
     for line in lines:
         member = MEMBER.match(line)
         if member:

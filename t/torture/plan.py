@@ -9,6 +9,7 @@ import random
 import sys
 
 import blocks
+import cold_likes
 import damage
 import devices
 import episodes
@@ -385,6 +386,21 @@ def run_likes(count):
     note_seed()
     tap.note("%d commands, %d members at the end" % likes.lives(
         count, SEED, tell=tell))
+
+
+def add_cold_likes(count, minutes=0):
+    """count lives; where that is 0, as many as begin in these minutes."""
+    tap.add("fifty connections that like and unlike the same %d pairs over "
+            "segments, seals, kill -9, retries, %s: a number is its members" % (
+                len(likes.POSTS) * len(likes.USERS),
+                "%d lives" % count if count else "%g minutes" % minutes),
+            run_cold_likes, count, minutes)
+
+
+def run_cold_likes(count, minutes):
+    note_seed()
+    tap.note("%d lives, %d commands, %d members at the end, %d seals" % (
+        cold_likes.lives(count, minutes, SEED, tell=tell)))
 
 
 def add_devices(count):
