@@ -30,6 +30,35 @@ struct world {
     const char *login;         /* said before the input; NULL: nothing */
 };
 
+/* Counters with marks, members and lists, and a look at them. */
+#define FUZZ_KINDS                                                            \
+    "add counter post cold=never\r\n"                                         \
+    "add column post pid primarykey\r\n"                                      \
+    "add column post likes max=2\r\n"                                         \
+    "add column post liked members=exact counts=likes flags=3\r\n"            \
+    "add column post score members=exact max=8 member=16 suffix=sc\r\n"       \
+    "add counter board\r\n"                                                   \
+    "add column board bid primarykey\r\n"                                     \
+    "add column board notice members=exact member=40\r\n"                     \
+    "add counter author cold=never\r\n"                                       \
+    "add column author aid primarykey\r\n"                                    \
+    "add column author posts suffix=p\r\n"                                    \
+    "add counter user\r\n"                                                    \
+    "add column user uid primarykey\r\n"                                      \
+    "add column user at\r\n"                                                  \
+    "add column user seen marks=at unread=new flags=2\r\n"                    \
+    "add column user as marks=1.p unread=an unmarked=none forget=9\r\n"       \
+    "add column user inbox members=exact counts=at suffix=in\r\n"             \
+    "add column user iseen marks=inbox unread=uni flags=4\r\n"                \
+    "add column user nseen marks=1.notice unread=unn unmarked=none\r\n"       \
+    "add column user feed follows=posts suffix=f flags=6\r\n"
+
+#define FUZZ_KINDS_LOOK                                                       \
+    "get user 0 1 7\r\nget 7.new 7.an 1.new 1.as\r\n"                         \
+    "get post 0 1 1.liked:7\r\nget 1.likes 1.liked:7 1.liked:8 1.sc:5\r\n"    \
+    "get 7.at 7.uni 7.unn 7.iseen 7.nseen 7.in:1 7.in:5 1.notice:9\r\n"       \
+    "get 7.f 7.f:3 8.f 3.p\r\n"
+
 /* Counters of several kinds, and a look at them and at some items. */
 static inline const struct world *
 counters_world(void)
@@ -44,20 +73,8 @@ counters_world(void)
         "cold=quietest cold_after=9\r\n"
         "add column opt opt_id primarykey\r\n"
         "add column opt a max=64\r\n"
-        "add counter bare\r\n"
-        "add counter user\r\n"
-        "add column user uid primarykey\r\n"
-        "add column user at\r\n"
-        "add column user seen marks=at unread=new flags=2\r\n"
-        "add column user as marks=1.a unread=an unmarked=none forget=9\r\n"
-        "add counter post cold=never\r\n"
-        "add column post pid primarykey\r\n"
-        "add column post likes max=2\r\n"
-        "add column post liked members=exact counts=likes flags=3\r\n"
-        "add column post score members=exact max=8 member=16 suffix=sc\r\n",
-        "get weibo 0 1 2 1234\r\nget 1.opt 1.a 1234.a a b c\r\n"
-        "get user 0 1 7\r\nget 7.new 7.an 1.new 1.as\r\n"
-        "get post 0 1 1.liked:7\r\nget 1.likes 1.liked:7 1.liked:8 1.sc:5\r\n"
+        "add counter bare\r\n" FUZZ_KINDS,
+        "get weibo 0 1 2 1234\r\nget 1.opt 1.a 1234.a a b c\r\n" FUZZ_KINDS_LOOK
         "show counters\r\n",
         NULL, NULL};
     return &world;
