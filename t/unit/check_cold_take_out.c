@@ -57,12 +57,7 @@ fill(struct rig *rig)
 static void
 give_up(struct rig *rig, uint64_t id)
 {
-    struct cell_key liked = cell_of(quiet_schema(rig->store), id, "liked");
-    struct cell_key likes = cell_of(quiet_schema(rig->store), id, "likes");
-    struct change change = change_of(&liked, CHANGE_DELETE, 0);
-    change.n_columns = 2;
-    change.column[1] = likes.column;
-    change.serial[1] = likes.serial;
+    struct change change = members_forget_of(rig, id, "liked");
     members_do(rig, &change);
 }
 

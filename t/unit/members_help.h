@@ -130,10 +130,10 @@ members_give(struct rig *rig, uint64_t id, const char *name, uint64_t *last,
     }
 }
 
-/* The same as a change of the member, which makes the count. */
-static inline void
-members_change(struct rig *rig, uint64_t id, const char *name, uint64_t member,
-    uint64_t value)
+/* A change of a member, which makes the count. */
+static inline struct change
+members_change_of(struct rig *rig, uint64_t id, const char *name,
+    enum change_op op, uint64_t member, uint64_t value)
 {
     const struct schema *schema = quiet_schema(rig->store);
     struct schema_target target, counts;
@@ -144,7 +144,7 @@ members_change(struct rig *rig, uint64_t id, const char *name, uint64_t member,
         .serial = target.column->serial,
         .counter = target.counter->slot,
         .column = target.column->slot};
-    struct change change = change_of(&key, CHANGE_MEMBER_SET, value);
+    struct change change = change_of(&key, op, value);
     change.member = (struct change_member){.counter = pairs->slot,
         .bits = target.column->member_bits,
         .counts = target.column->counts != 0,
@@ -152,7 +152,51 @@ members_change(struct rig *rig, uint64_t id, const char *name, uint64_t member,
         .counts_serial = counts.column->serial,
         .serial = pairs->column[0].serial,
         .member = member};
+    return change;
+}
+
+/* The same as members_give, by changes of the members. */
+static inline void
+members_change(struct rig *rig, uint64_t id, const char *name, uint64_t member,
+    uint64_t value)
+{
+    struct change change =
+        members_change_of(rig, id, name, CHANGE_MEMBER_SET, member, value);
     members_do(rig, &change);
+}
+
+/* A change that takes all members of a record. */
+static inline struct change
+members_forget_of(struct rig *rig, uint64_t id, const char *name)
+{
+    const struct cell_key members =
+        cell_of(quiet_schema(rig->store), id, name);
+    const struct cell_key likes =
+        cell_of(quiet_schema(rig->store), id, "likes");
+    struct change change = change_of(&members, CHANGE_DELETE, 0);
+    change.n_columns = 2;
+    change.column[1] = likes.column;
+    change.serial[1] = likes.serial;
+    return change;
+}
+
+/* The value of a member; 0 where it is none. */
+static inline uint64_t
+members_value(struct rig *rig, uint64_t id, const char *name, uint64_t member)
+{
+    const struct schema *schema = quiet_schema(rig->store);
+    uint64_t number = members_get(rig, id, name), value = 0;
+    struct schema_target target;
+    ck_assert(schema_find(schema, name, strlen(name), &target));
+    const struct schema_counter *pairs = schema_pairs(schema, target.column);
+    if (number != 0) {
+        const struct cell_key key = {
+            .id = store_pair(rig->store, id, number, MEMBERS_BITS, member),
+            .serial = pairs->column[0].serial,
+            .counter = pairs->slot};
+        (void)get_cell(rig->store, &key, &value);
+    }
+    return value;
 }
 
 #endif
