@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* store/forgetter: which marks go and which stay, when passes begin, and what
- * comes in between. */
+ * comes in between, or memory that runs out. */
 #include "store/forgetter.h"
 
 #include "engine/cover.h"
+#include "lib/fault_alloc.h"
 #include "unit/engine_help.h"
 #include "unit/kinds_help.h"
 
@@ -171,18 +172,27 @@ fill(void)
     rig.n_told = 0;
 }
 
+/* What stays is there, and nothing else; may_stay: some of that is. */
+static void
+expect_forgotten(bool may_stay)
+{
+    for (uint64_t id = 0; id < IDS; id++) {
+        uint64_t seen = value_of(id, "seen"), dot = value_of(id, "dotseen");
+        bool goes = id > FORGET;
+        CHECK(seen == (goes ? 0 : NOW) || (may_stay && seen == NOW));
+        CHECK(dot == (goes ? 0 : NOW - id) || (may_stay && dot == NOW - id));
+        CHECK(value_of(id, "kept") == NOW);
+        CHECK(value_of(id, "at") == NOW + id);
+    }
+}
+
 START_TEST(test_what_goes)
 {
     enum { GONE = IDS - (FORGET + 1) };
     rig_init();
     fill();
     ck_assert_uint_gt(pass(PASS_MS(1)), IDS / TABLE_RECORDS);
-    for (uint64_t id = 0; id < IDS; id++) {
-        ck_assert_uint_eq(value_of(id, "seen"), id > FORGET ? 0 : NOW);
-        ck_assert_uint_eq(value_of(id, "dotseen"), id > FORGET ? 0 : NOW - id);
-        ck_assert_uint_eq(value_of(id, "kept"), NOW);
-        ck_assert_uint_eq(value_of(id, "at"), NOW + id);
-    }
+    expect_forgotten(false);
     ck_assert_uint_eq(rig.forgetter.n_forgotten, 2 * GONE);
     ck_assert_uint_eq(rig.n_told, 2 * GONE);
     ck_assert_uint_eq(rig.told_mark, 0);
@@ -279,11 +289,49 @@ START_TEST(test_marks_that_move)
 }
 END_TEST
 
+/* In a pass the n-th call for memory fails, and with for_ever all behind it:
+ * false where it never came. What cannot be copied waits for another pass. */
+static bool
+forget_short(size_t n, bool for_ever)
+{
+    struct fault_alloc fault;
+    fault_alloc_init(&fault);
+    rig_init();
+    rig.forgetter.rows.alloc = &fault.alloc;
+    fill();
+    fault.fail_from = fault.calls + n;
+    fault.fail_to = for_ever ? SIZE_MAX : fault.fail_from;
+    (void)pass(PASS_MS(1));
+    bool has_failed = fault.failures > 0;
+    fault.fail_from = fault.fail_to = 0;
+    expect_forgotten(has_failed);
+    (void)pass(PASS_MS(2));
+    expect_forgotten(false);
+    rig_fini();
+    ck_assert_uint_eq(fault.live_bytes, 0);
+    return has_failed;
+}
+
+START_TEST(test_no_memory)
+{
+    size_t n = 1;
+    while (forget_short(n, _i == 1)) {
+        n += 1 + n / 8;
+    }
+    ck_assert_uint_gt(n, 1);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_what_goes, test_defaults, test_pauses,
         test_source_that_is_cold, test_column_is_dropped,
         test_marks_that_move};
-    return run_tests("forgetter", tests, COUNT_OF(tests));
+    TCase *tcase = tcase_create("forgetter");
+    for (size_t i = 0; i < COUNT_OF(tests); i++) {
+        tcase_add_test(tcase, tests[i]);
+    }
+    tcase_add_loop_test(tcase, test_no_memory, 0, 2);
+    return run_case("forgetter", tcase);
 }

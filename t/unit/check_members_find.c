@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* engine/members_find: behind a start the pairs of numbers that no record has
- * go, and no others, whatever comes and goes meanwhile. */
+ * go, and no others, whatever comes and goes meanwhile; and memory that runs
+ * out. */
 #include "engine/cover.h"
+#include "lib/fault_alloc.h"
 #include "unit/member_help.h"
 
 enum { BITS = 20, IDS = 400, EACH = 3, LEFT = 30, ROUNDS_MAX = 100000 };
@@ -187,10 +189,53 @@ START_TEST(test_covered)
 }
 END_TEST
 
+/* While they are looked for and taken out the n-th call for memory fails, and
+ * with for_ever all behind it: false where it never came. What was not found
+ * stays, and the next start finds it. */
+static bool
+find_short(size_t n, bool for_ever)
+{
+    struct engine_given_up out;
+    struct fault_alloc fault;
+    struct rig rig;
+    fault_alloc_init(&fault);
+    fill(&rig, 2);
+    leave_some(&rig);
+    rig_restart_with(&rig, &fault.alloc);
+    fault.fail_from = fault.calls + n;
+    fault.fail_to = for_ever ? SIZE_MAX : fault.fail_from;
+    tend_to_the_end(&rig);
+    expect_all(&rig);
+    engine_given_up(rig.engine, &out);
+    bool has_failed = fault.failures > 0;
+    ck_assert_uint_eq(out.pairs + count_left(&rig), LEFT);
+    ck_assert(has_failed || out.pairs == LEFT);
+    ck_assert(out.lost == 0 || has_failed);
+    fault.fail_from = fault.fail_to = 0;
+    rig_restart(&rig);
+    ck_assert_uint_eq(fault.live_bytes, 0);
+    tend_to_the_end(&rig);
+    ck_assert_uint_eq(count_left(&rig), 0);
+    expect_all(&rig);
+    rig_fini(&rig);
+    return has_failed;
+}
+
+START_TEST(test_no_memory)
+{
+    size_t n = 1;
+    while (find_short(n, _i == 1)) {
+        n++;
+    }
+    ck_assert_uint_gt(n, 2); /* the bit map, and notes */
+}
+END_TEST
+
 int
 main(void)
 {
     TCase *tcase = tcase_create("members_find");
+    tcase_add_loop_test(tcase, test_no_memory, 0, 2);
     tcase_add_test(tcase, test_found);
     tcase_add_test(tcase, test_meanwhile);
     tcase_add_test(tcase, test_covered);

@@ -167,11 +167,11 @@ replayed(const struct rig *rig, const struct engine_write *write)
 
 /* A new engine that has what the sink was told, as after a restart. */
 static inline void
-rig_restart(struct rig *rig)
+rig_restart_with(struct rig *rig, const struct alloc *alloc)
 {
     struct journal old = rig->journal;
     finish_engine(&rig->engine);
-    rig_make(rig, NULL, NULL);
+    rig_make(rig, alloc, NULL);
     engine_set_sink(rig->engine, NULL);
     engine_begin_loading(rig->engine);
     for (size_t i = 0; i < old.n; i++) {
@@ -185,6 +185,12 @@ rig_restart(struct rig *rig)
     journal_fini(&rig->journal);
     rig->journal = old; /* a later restart has all of it again */
     engine_set_sink(rig->engine, &rig->journal.sink);
+}
+
+static inline void
+rig_restart(struct rig *rig)
+{
+    rig_restart_with(rig, NULL);
 }
 
 #endif
