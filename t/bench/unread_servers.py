@@ -16,6 +16,7 @@ DEPTH = 16
 FILL = 1000  # commands sent at once
 NOTICES, DOT = 1000, 1764086400
 MEMBER = 1764000000  # the first one: seconds
+ALL_NOTICES = range(MEMBER, MEMBER + 60 * NOTICES, 60)
 
 
 def cpu_s(pid):
@@ -238,7 +239,8 @@ class Tally:
             user, *of_user) for user, of_user in zip(users, seen)])
 
     def shared(self):
-        self.fill([b"set board 1 notice=%d dot=%d\r\n" % (NOTICES, DOT)])
+        self.fill([b"set board 1 dot=%d\r\n" % DOT])
+        self.publish(ALL_NOTICES)
 
     def polls(self, users, _seen, _lists):
         return batched(self.talk, [
@@ -369,9 +371,8 @@ class Redis:
                    in zip(users, seen)])
 
     def shared(self):
-        self.fill([resp(b"SET", b"dot", b"%d" % DOT)] + [
-            resp(b"ZADD", b"n", b"%d" % i, b"%d" % i)
-            for i in range(1, NOTICES + 1)])
+        self.fill([resp(b"SET", b"dot", b"%d" % DOT)])
+        self.publish(ALL_NOTICES)
 
     def polls(self, users, seen, lists):
         """Five commands, which count as one."""
