@@ -17,6 +17,7 @@
 #include "durable/snapshot_folder.h"
 #include "wal/manifest.h"
 #include "wal/names_old.h"
+#include "wal/replica_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -270,7 +271,8 @@ static void
 note_name(struct contents *contents, int dir_fd, const char *name, int log_fd)
 {
     static const char *const ours[] = {".", "..", LOCK_NAME,
-        MANIFEST_NAME ".new", "lost+found" /* of the file system */};
+        MANIFEST_NAME ".new", REPLICA_NAME, REPLICA_NAME ".new",
+        "lost+found" /* of the file system */};
     if (strcmp(name, MANIFEST_NAME) == 0) {
         contents->has_manifest = true;
         return;

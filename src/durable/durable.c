@@ -21,6 +21,7 @@
 #include "engine/engine_copy.h"
 #include "wal/entry.h"
 #include "wal/frame.h"
+#include "wal/replica_file.h"
 #include "wal/wal_refuse.h"
 
 #include <errno.h>
@@ -513,7 +514,8 @@ remove_orphan(void *context, const char *name)
     ASSERT(durable->magic == DURABLE_MAGIC);
     mutex_assert_held(&durable->manifest_lock);
     bool is_orphan = strcmp(name, MANIFEST_NAME ".new") == 0 ||
-        strcmp(name, MANIFEST_COPY ".new") == 0;
+        strcmp(name, MANIFEST_COPY ".new") == 0 ||
+        strcmp(name, REPLICA_NAME ".new") == 0;
     bool is_new;
     if (segment_name_parse(name, &number, &is_new)) {
         is_orphan = is_new || !segments_has_file(&manifest->segments, number);

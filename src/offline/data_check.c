@@ -12,6 +12,7 @@
 #include "durable/snapshot_exchange.h"
 #include "offline/member_check.h"
 #include "wal/names_old.h"
+#include "wal/replica_file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -214,6 +215,26 @@ look_at_copy(const struct check *check)
     manifest_fini(&copy);
 }
 
+/* What there is to know about copies that others have. */
+static int
+look_at_replica(const struct check *check)
+{
+    struct replica_file file;
+    int err = replica_file_read(check->disk, &file);
+    if (err == ERR_NOT_FOUND) {
+        return 0;
+    }
+    if (err != 0) {
+        log_line(check->logger, LOG_ERROR, "%s: %s", REPLICA_NAME,
+            err_file_text(err));
+    } else if (file.epoch != 0 && file.epoch != check->manifest.epoch) {
+        log_line(check->logger, LOG_ERROR, "%s is of another directory",
+            REPLICA_NAME);
+        err = ERR_CORRUPT;
+    }
+    return err;
+}
+
 /* Members are compared where all else could be read. */
 static int
 check_members(struct check *check, struct buf *out)
@@ -290,6 +311,8 @@ check_all(struct check *check, struct buf *out)
     look_at_copy(check);
     check->err = recover_check_names(
         &check->manifest, check->names.today, check->logger);
+    err = look_at_replica(check);
+    check->err = check->err == 0 ? err : check->err;
     err = recover_each_segment(&segments); /* what images say is newer */
     check->err = check->err == 0 ? err : check->err;
     images_each(&check->manifest.images, check_image, check);

@@ -29,6 +29,7 @@
 #include "wal/frame.h"
 #include "wal/log_cut.h"
 #include "wal/names.h"
+#include "wal/replica_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -730,8 +731,13 @@ static void
 add_terms(struct dump *dump)
 {
     const struct manifest *manifest = &dump->manifest;
+    struct replica_file file;
     for (unsigned i = 0; i < manifest->terms.n; i++) {
         dump_text_history(&manifest->terms.at[i], &dump->text);
+        end_line(dump);
+    }
+    if (replica_file_read(dump->config->disk, &file) == 0) {
+        dump_text_replica(&file, &dump->text);
         end_line(dump);
     }
     if (manifest->terms.n > 0) {

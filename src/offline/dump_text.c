@@ -58,6 +58,29 @@ dump_text_member(const char *word, const struct schema_counter *counter,
 }
 
 void
+dump_text_replica(const struct replica_file *file, struct buf *out)
+{
+    static const char *const level[REPLICA_LEVELS] = {
+        [REPLICA_WRITTEN] = "written",
+        [REPLICA_SYNCED] = "synced",
+        [REPLICA_APPLIED] = "applied"};
+    buf_addf(out, "replica node %.*s", (int)file->node.len, file->node.text);
+    if (file->group.len > 0) {
+        buf_addf(out, " cluster %.*s group %.*s", (int)file->cluster.len,
+            file->cluster.text, (int)file->group.len, file->group.text);
+    }
+    buf_addf(out, " promised %" PRIu32 " level %s", file->promised,
+        level[file->level]);
+    if (file->cut_seq != 0) {
+        buf_addf(out, " cut %" PRIu64, file->cut_seq);
+    }
+    buf_addf(out, "%s%s%s%s", file->is_doubtful ? " doubtful" : "",
+        file->is_clean ? " clean" : "",
+        file->is_exchanging ? " exchanging" : "",
+        file->is_salvaged ? " salvaged" : "");
+}
+
+void
 dump_text_history(const struct history_term *term, struct buf *out)
 {
     buf_addf(out, "history term %" PRIu64 " branch %016" PRIx64 " last ",

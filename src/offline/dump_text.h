@@ -6,6 +6,7 @@
 #include "wal/entry.h"
 #include "wal/history.h"
 #include "wal/producers.h"
+#include "wal/replica_file.h"
 
 /* Lines of a dump that say who numbers its changes, which numbers were seen,
  * which members records have, and whose the log was; doc/operations.md
@@ -26,6 +27,9 @@ void dump_text_window(
 void dump_text_member(const char *word, const struct schema_counter *counter,
     const struct schema_column *column, uint64_t id, uint64_t member,
     uint64_t value, struct buf *out);
+
+/* What the server knows about other copies of its directory. */
+void dump_text_replica(const struct replica_file *file, struct buf *out);
 
 /* A term that a manifest has. */
 void dump_text_history(const struct history_term *term, struct buf *out);

@@ -29,6 +29,7 @@
 #include "cold/segment_head.h"
 #include "durable/snapshot_exchange.h"
 #include "wal/frame.h"
+#include "wal/replica_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -525,6 +526,34 @@ sign(struct salvage *salvage)
               salvage->history);
 }
 
+/* Others may have copies of the directory. It is none of them any more, and
+ * that must last before anything else does. */
+static int
+mark_replica(struct salvage *salvage)
+{
+    struct replica_file file;
+    int err = replica_file_read(salvage->disk, &file);
+    if (err == ERR_NOT_FOUND) {
+        return 0;
+    }
+    if (err == 0) {
+        file.is_salvaged = true;
+        file.is_doubtful = true;
+        salvage__say(salvage,
+            "%s: what other copies of this directory have is taken anew",
+            REPLICA_NAME);
+        return replica_file_write(salvage->disk, &file);
+    }
+    if (err == ERR_CORRUPT) {
+        salvage__say(salvage,
+            "%s is damaged, and left as it is: remove it, and let the server "
+            "join the others anew",
+            REPLICA_NAME);
+        return 0;
+    }
+    return err;
+}
+
 static int
 replace(struct salvage *salvage)
 {
@@ -532,6 +561,9 @@ replace(struct salvage *salvage)
     struct disk *disk = salvage->disk;
     int error = disk->calls->list(disk, note_old, &names);
     int err = error == 0 ? keep_old(salvage, &names) : ERR_DISK;
+    if (err == 0) {
+        err = mark_replica(salvage);
+    }
     if (err == 0) {
         err = sign(salvage);
     }

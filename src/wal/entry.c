@@ -145,7 +145,7 @@ term_is_right(const struct entry_term *term)
 }
 
 size_t
-entry_put_term(uint8_t *out, const struct entry_term *term)
+entry__put_term(uint8_t *out, const struct entry_term *term)
 {
     size_t len = 1;
 

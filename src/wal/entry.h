@@ -156,7 +156,7 @@ size_t entry_put_producer(
 size_t entry_put_producer_dropped(uint8_t *out, uint32_t producer);
 
 /* As entry_put_columns: a term, whose fields are right. */
-size_t entry_put_term(uint8_t *out, const struct entry_term *term);
+size_t entry__put_term(uint8_t *out, const struct entry_term *term);
 
 /* True where such an entry may stand: first in the first batch of its term. */
 static inline bool

@@ -5,19 +5,19 @@
  *   | batches |B      | batches | c | ... | | batches | | batches |
  *                               ^ end: void from here  \________/ go, 8 first
  *
- * First what is behind c is copied to cut files, each whole and synced before it
- * gets its name; then the files behind that of c go, the last one first and
- * each durably, so that no crash leaves a gap. The file of c is not touched: the
- * next one says where it ends, as after a sync that failed. Nothing that stays
- * is written anew.
+ * First what is behind c is copied to cut files, each whole and synced before
+ * it gets its name; then the files behind that of c go, the last one first and
+ * each durably, so that no crash leaves a gap. The file of c is not touched:
+ * the next one says where it ends, as after a sync that failed. Nothing that
+ * stays is written anew.
  *
  * A crash on the way leaves the log as it was or with fewer files at its end.
  * The last one has a mark that it was followed, so that a start that does not
  * know of the cut refuses it; who does knows where to stop reading. Batches may
  * be in cut files twice then.
  *
- * What can go wrong: the log does not have c, the disk, memory. What is behind c
- * may be damaged: as much as can be read is kept. */
+ * What can go wrong: the log does not have c, the disk, memory. What is behind
+ * c may be damaged: as much as can be read is kept. */
 #include "wal/log_cut.h"
 
 #include "base/assert.h"

@@ -136,7 +136,7 @@ wal_begin_term(struct wal *wal, struct entry_term *term, uint64_t *seq)
         err = ERR_LOG_ORDER;
     } else {
         term->last_seq = last;
-        far.len = entry_put_term(entry, term);
+        far.len = entry__put_term(entry, term);
         err = jump(wal, &far);
     }
     if (err == 0) {

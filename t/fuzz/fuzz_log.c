@@ -92,7 +92,7 @@ put_small(uint8_t *out, const struct entry *entry)
     case ENTRY_PRODUCER:
         return entry_put_producer(out, entry->producer, &entry->name);
     case ENTRY_TERM:
-        return entry_put_term(out, &entry->term);
+        return entry__put_term(out, &entry->term);
     default:
         ASSERT(entry->kind == ENTRY_PRODUCER_DROPPED);
         return entry_put_producer_dropped(out, entry->producer);

@@ -79,6 +79,28 @@ START_TEST(test_windows_random)
 }
 END_TEST
 
+START_TEST(test_replica)
+{
+    struct replica_file file = {.promised = 3,
+        .cut_seq = 70,
+        .level = REPLICA_SYNCED,
+        .is_doubtful = true,
+        .is_salvaged = true};
+    struct buf out = {0};
+    ck_assert(node_name_set(&file.node, "n-1", 3));
+    dump_text_replica(&file, &out);
+    expect_text(&out,
+        "replica node n-1 promised 3 level synced cut 70 doubtful salvaged");
+    ck_assert(node_name_set(&file.cluster, "east", 4));
+    ck_assert(node_name_set(&file.group, "g", 1));
+    file.cut_seq = 0;
+    file.is_doubtful = file.is_salvaged = false;
+    dump_text_replica(&file, &out);
+    expect_text(
+        &out, "replica node n-1 cluster east group g promised 3 level synced");
+}
+END_TEST
+
 START_TEST(test_entries)
 {
     struct entry entry = {
@@ -111,6 +133,6 @@ int
 main(void)
 {
     const TTest *const tests[] = {
-        test_windows, test_windows_random, test_entries};
+        test_windows, test_windows_random, test_replica, test_entries};
     return run_tests("dump_text", tests, COUNT_OF(tests));
 }

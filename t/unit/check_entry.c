@@ -114,7 +114,7 @@ put_random(uint8_t *out, uint64_t *state, struct entry *entry,
     case 5:
         entry->kind = ENTRY_TERM;
         entry->term = random_term(state);
-        return entry_put_term(out, &entry->term);
+        return entry__put_term(out, &entry->term);
     default:
         entry->kind = ENTRY_CELLS;
         entry->cells = random_cells(state, id_before ? *id_before : 0);
@@ -301,7 +301,7 @@ START_TEST(test_term_lengths)
     char name[NODE_NAME_MAX];
 
     ck_assert(node_name_set(&term.node, "a-1", 3));
-    ck_assert_uint_eq(entry_put_term(out, &term), 16);
+    ck_assert_uint_eq(entry__put_term(out, &term), 16);
     ck_assert_mem_eq(out, "\6\3\1\2\3\4\5\6\7\x08\xac\2\3a-1", 16);
     ck_assert(entry_term_is_at(&term, (UINT64_C(3) << 40) + 1, true));
     ck_assert(!entry_term_is_at(&term, (UINT64_C(3) << 40) + 1, false));
@@ -311,7 +311,7 @@ START_TEST(test_term_lengths)
     ck_assert(node_name_set(&term.node, name, sizeof name));
     term.term = SEQ_TERM_MAX;
     term.last_seq = seq_make(SEQ_TERM_MAX - 1, SEQ_N_MAX);
-    ck_assert_uint_eq(entry_put_term(out, &term), ENTRY_TERM_BYTES_MAX);
+    ck_assert_uint_eq(entry__put_term(out, &term), ENTRY_TERM_BYTES_MAX);
 }
 END_TEST
 
@@ -360,7 +360,7 @@ one_of_each(uint8_t *out, size_t ends[ENDS])
     ends[6] = len += entry_put_producer(out + len, 300, &name);
     ends[7] = len += entry_put_producer_dropped(out + len, 300);
     (void)node_name_set(&term.node, "n.1", 3);
-    ends[8] = len += entry_put_term(out + len, &term);
+    ends[8] = len += entry__put_term(out + len, &term);
     return len;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* wal/log_cut: of a log that is cut behind any batch the beginning is there, and
- * goes on with other batches; the rest is kept aside as far as there is room.
- * It can be begun again from wherever it was broken off. */
+/* wal/log_cut: of a log that is cut behind any batch the beginning is there,
+ * and goes on with other batches; the rest is kept aside as far as there is
+ * room. It can be begun again from wherever it was broken off. */
 #include "wal/log_cut.h"
 
 #include "unit/wal_replica_help.h"

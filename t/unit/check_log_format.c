@@ -144,7 +144,7 @@ make_term_log(struct log_make *log)
     size_t len;
 
     (void)node_name_set(&term.node, "db-1.Example_2", 14);
-    len = entry_put_term(payload, &term);
+    len = entry__put_term(payload, &term);
     memcpy(payload + len, "\x09\1\2\3", 4);
     log_make_init(log, &file);
     log_make_add(log, payload, len + 4, TERM_FIRST_SEQ - 1);

@@ -8,6 +8,7 @@
 #include "wal/log_cut.h"
 #include "wal/manifest.h"
 #include "wal/replay.h"
+#include "wal/replica_file.h"
 #include "wal/wal_replica.h"
 
 /* Opens the log of a stopped directory behind what was found. */
@@ -198,7 +199,7 @@ START_TEST(test_does_not_fit)
     term.last_seq = seq_make(2, 1);
     struct wal *wal =
         open_log(&rig, (struct wal_start){.next_seq = seq_first(7)});
-    uint64_t seq = wal_append(wal, entry, entry_put_term(entry, &term));
+    uint64_t seq = wal_append(wal, entry, entry__put_term(entry, &term));
     ck_assert_int_eq(wal_sync_up_to(wal, seq), 0);
     ck_assert_int_eq(wal_close(&wal), 0);
     expect_well(&rig, ERR_CORRUPT);
@@ -329,10 +330,43 @@ START_TEST(test_cut)
 }
 END_TEST
 
+/* What is known of other copies is checked and shown; after a salvage the
+ * directory is none of them. */
+START_TEST(test_replica)
+{
+    struct rig rig;
+    struct files files;
+    struct manifest manifest;
+    struct replica_file file = {.level = REPLICA_WRITTEN, .epoch = 1};
+    make_directory(&rig);
+    ck_assert(node_name_set(&file.node, "db-1", 4));
+    ck_assert_int_eq(replica_file_write(rig.data.disk, &file), 0);
+    expect_well(&rig, ERR_CORRUPT); /* of another directory */
+    manifest_init(&manifest);
+    ck_assert_int_eq(manifest_read(rig.data.disk, &manifest, NULL), 0);
+    file.epoch = manifest.epoch;
+    manifest_fini(&manifest);
+    ck_assert_int_eq(replica_file_write(rig.data.disk, &file), 0);
+    expect_well(&rig, 0);
+    expect_dump(&rig, "\nreplica node db-1 promised 0 level written\n");
+    ck_assert_int_eq(salvage_it(&rig), SALVAGE_SOUND);
+    expect_dump(&rig, "\nreplica node db-1 promised 0 level written\n");
+    read_files(rig.data.disk, &files);
+    ck_assert_uint_gt(lose_batches(&files, ENTRY_COUNTER), 0);
+    salvage(&rig, &files, SALVAGE_LOSSY, "lost");
+    ck_assert_int_eq(rig_close(&rig), 0);
+    expect_dump(&rig,
+        "\nreplica node db-1 promised 0 level written doubtful salvaged\n");
+    fake_disk_flip(rig.fake, REPLICA_NAME, 20, 1);
+    expect_well(&rig, ERR_CORRUPT);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_all_know_it, test_does_not_fit,
-        test_lost, test_kept, test_not_committed, test_cut};
+        test_lost, test_kept, test_not_committed, test_cut, test_replica};
     return run_tests("terms", tests, COUNT_OF(tests));
 }

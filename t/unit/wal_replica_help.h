@@ -54,7 +54,7 @@ tell_term(struct told *told, uint32_t number)
     ck_assert(node_name_set(&term.node, "n", 1));
     struct told_batch *batch = &told->batch[told->n++];
     batch->seq = seq_first(number);
-    batch->len = entry_put_term(batch->bytes, &term);
+    batch->len = entry__put_term(batch->bytes, &term);
     return batch;
 }
 
