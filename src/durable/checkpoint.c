@@ -754,7 +754,7 @@ await_applied(struct pass *pass, uint64_t seq)
         if (is_ending(pass)) {
             return ERR_CLOSED;
         }
-        if (durable_apply_is_over(pass->durable)) {
+        if (durable__apply_is_over(pass->durable)) {
             return ERR_NO_CHECKPOINT;
         }
         clock_sleep_until(clock, clock_now_ns(clock) + APPLY_LOOK_NS);

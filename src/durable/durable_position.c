@@ -88,7 +88,7 @@ durable_apply_fail(struct durable *durable)
 }
 
 bool
-durable_apply_is_over(const struct durable *durable)
+durable__apply_is_over(const struct durable *durable)
 {
     /* relaxed: as above */
     return atomic_load_explicit(&durable->is_apply_over, memory_order_relaxed);

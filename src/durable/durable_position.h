@@ -45,6 +45,6 @@ void durable_apply_end(struct durable *durable, uint64_t seq);
 /* Nothing more will be applied, to the end of the process: who waits for that
  * gives up. */
 void durable_apply_fail(struct durable *durable);
-bool durable_apply_is_over(const struct durable *durable);
+bool durable__apply_is_over(const struct durable *durable);
 
 #endif

@@ -47,6 +47,8 @@ int store_create(const struct store_config *config, struct store **out);
  * for a store of store_create, like the next three. */
 void store_begin(struct store *store);
 
+/* The next four are what a stream from a primary will call; so far tests do. */
+
 /* From now on the store is a replica: it takes no change but batches of another
  * server's log, store_fault is ERR_NOT_PRIMARY, and items are gone. Or it is
  * none, as at first: what was put is applied before. With a data directory that
