@@ -2,9 +2,9 @@
 /* Changes of members to bytes; entry.c has the way back, and the layout is in
  * entry_members.h. Called under the lock of a shard.
  *
- * The pair's id has a fixed length in an entry, not one of its own: ids of pairs
- * are as long as the number of the record makes them, and a store of eight
- * bytes writes any of them. */
+ * The pair's id has a fixed length in an entry, not one of its own: ids of
+ * pairs are as long as the number of the record makes them, and a store of
+ * eight bytes writes any of them. */
 #include "wal/entry_members.h"
 
 #include "base/assert.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the log has of members: batches of changes that come and go, some of
- * them numbered, of hot and of cold records, against a model after every kind of
- * end; and how many bytes that takes. */
+ * them numbered, of hot and of cold records, against a model after every kind
+ * of end; and how many bytes that takes. */
 #include "offline/data_check.h"
 #include "unit/files_help.h"
 #include "unit/members_help.h"
@@ -162,7 +162,8 @@ expect_post(struct model *model, unsigned post)
         "%u has another number", post);
 }
 
-/* All members are those of the model, also by --check, which wants no server. */
+/* All members are those of the model, also by --check, which wants no
+ * server. */
 static void
 expect_all(struct model *model)
 {
