@@ -10,7 +10,7 @@
  *
  * So n_counted is exact when the last row is counted, and takes the place of
  * n_live. What covers rows does not change from where a piece of it is read to
- * where that is counted; an eviction in between two pieces changes no record. */
+ * where that is counted; an eviction between two pieces changes no record. */
 #include "engine/cover.h"
 
 #include "base/assert.h"

@@ -94,6 +94,27 @@ members__push(struct engine *engine, const struct members_note *note)
 }
 
 void
+members__leave(struct engine *engine, uint64_t n_pairs, unsigned n_notes)
+{
+    struct members *members = &engine->members;
+    mutex_lock(&members->lock);
+    ASSERT(members->n_waiting >= n_notes);
+    members->n_waiting -= n_notes;
+    members->n_pairs += n_pairs;
+    mutex_unlock(&members->lock);
+}
+
+/* So many notes are lost. */
+static void
+lose(struct engine *engine, unsigned n_notes)
+{
+    members__leave(engine, 0, n_notes);
+    mutex_lock(&engine->members.lock);
+    engine->members.n_lost += n_notes;
+    mutex_unlock(&engine->members.lock);
+}
+
+void
 members__pass_on(
     struct engine *engine, struct members_note *note, enum members_stage stage)
 {
@@ -104,7 +125,7 @@ members__pass_on(
     bool is_put = put(engine, note);
     mutex_unlock(&members->lock);
     if (!is_put) {
-        members__lose(engine, 1);
+        lose(engine, 1);
     }
 }
 
@@ -153,26 +174,6 @@ members__pop(struct engine *engine)
     qsort(
         members->now, members->n_now, sizeof members->now[0], compare_numbers);
     return members->n_now > 0;
-}
-
-void
-members__leave(struct engine *engine, uint64_t n_pairs, unsigned n_notes)
-{
-    struct members *members = &engine->members;
-    mutex_lock(&members->lock);
-    ASSERT(members->n_waiting >= n_notes);
-    members->n_waiting -= n_notes;
-    members->n_pairs += n_pairs;
-    mutex_unlock(&members->lock);
-}
-
-void
-members__lose(struct engine *engine, unsigned n_notes)
-{
-    members__leave(engine, 0, n_notes);
-    mutex_lock(&engine->members.lock);
-    engine->members.n_lost += n_notes;
-    mutex_unlock(&engine->members.lock);
 }
 
 /* ---- covered rows ---- */

@@ -111,9 +111,6 @@ bool members__pop(struct engine *engine);
 /* So many pairs were taken out, and so many notes are done with. */
 void members__leave(struct engine *engine, uint64_t n_pairs, unsigned n_notes);
 
-/* So many notes are lost. */
-void members__lose(struct engine *engine, unsigned n_notes);
-
 /* A note goes to a later stage, and waits, or is lost. */
 void members__pass_on(struct engine *engine, struct members_note *note,
     enum members_stage stage);

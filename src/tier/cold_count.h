@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Counts pairs behind a start, where segments have some (engine_count_rows). Part of
- * the store; nobody else calls it. */
+/* Counts pairs behind a start, where segments have some (engine_count_rows).
+ * Part of the store; nobody else calls it. */
 
 struct cold;
 
