@@ -220,6 +220,7 @@ apply_entry(struct applier *it, const struct entry *entry)
     int err;
     switch (entry->kind) {
     case ENTRY_END:
+    case ENTRY_TERM: /* the log knows it (wal_put_batch) */
         return 0;
     case ENTRY_CELLS:
     case ENTRY_CELLS_NEAR:
@@ -240,6 +241,8 @@ apply_entry(struct applier *it, const struct entry *entry)
     case ENTRY_DROPPED:
         err = flush(it);
         return err == 0 ? apply_schema(it, entry) : err;
+    case ENTRY_MEMBERS: /* is read as cells */
+        break;
     }
     return ERR_NEWER_FORMAT;
 }
