@@ -143,12 +143,12 @@ copy_all(struct rig *to, const struct captured *from, size_t piece)
 
 /* Steps of a history that are in batches up to seq. */
 static inline size_t
-steps_up_to(const struct history *history, uint64_t seq)
+steps_up_to(const struct answered *history, uint64_t seq)
 {
     size_t n = history->n_steps;
     while (n > 0 &&
-        (history_seq(history, n - 1) == 0 ||
-            history_seq(history, n - 1) > seq)) {
+        (answered_seq(history, n - 1) == 0 ||
+            answered_seq(history, n - 1) > seq)) {
         n--;
     }
     return n;
@@ -158,7 +158,7 @@ steps_up_to(const struct history *history, uint64_t seq)
 static inline void
 expect_copy(struct rig *to, struct rig *from, const struct captured *captured)
 {
-    struct history own = to->history;
+    struct answered own = to->history;
     to->history = from->history;
     rig_judge(to, steps_up_to(&from->history, captured->last_seq), false);
     if (rig_stat(to, "replayed_batches") > 0) {
