@@ -65,8 +65,8 @@ take_out_more(struct gardener *gardener)
         (gardener->cold != NULL && cold_take_out(gardener->cold));
 }
 
-/* A start would look for what was still to be taken out, so a stop waits a while
- * for it. */
+/* A start would have to look for what was still to be taken out, so a stop
+ * waits a while for it. */
 static void
 take_out_rest(struct gardener *gardener)
 {

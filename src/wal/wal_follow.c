@@ -159,7 +159,7 @@ next_file(struct wal_follow *follow, const struct frame_file *head)
     if (first_seq > follow->next_seq) {
         follow->next_seq = first_seq;
     }
-    err = wal_pin_move(follow->wal, &follow->pin, follow->next_seq);
+    err = wal_pin__move(follow->wal, &follow->pin, follow->next_seq);
     return err == ERR_DISK ? 0 : err; /* it keeps one file more */
 }
 

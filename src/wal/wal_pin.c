@@ -164,7 +164,7 @@ wal_pin(struct wal *wal, struct wal_pin *pin, uint64_t next_seq,
 }
 
 int
-wal_pin_move(struct wal *wal, struct wal_pin *pin, uint64_t next_seq)
+wal_pin__move(struct wal *wal, struct wal_pin *pin, uint64_t next_seq)
 {
     uint64_t number;
     mutex_lock(&wal->forget_lock);

@@ -38,7 +38,7 @@ int wal_pin(struct wal *wal, struct wal_pin *pin, uint64_t next_seq,
 /* The reader has got on to batch next_seq, and does not go back. What only it
  * kept is removed. 0; ERR_LOG_GONE where the pin has broken; ERR_DISK, and the
  * pin stays where it was. */
-int wal_pin_move(struct wal *wal, struct wal_pin *pin, uint64_t next_seq);
+int wal_pin__move(struct wal *wal, struct wal_pin *pin, uint64_t next_seq);
 
 /* 0, or ERR_LOG_GONE where the pin has broken: files from its place on may be
  * missing now, which a replay would take for damage. Ask after one that

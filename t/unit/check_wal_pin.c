@@ -109,7 +109,7 @@ START_TEST(test_holds)
         ck_assert_uint_eq(reading.n, rig.n);
         ck_assert_int_eq(wal_pin_check(rig.wal, &pin), 0);
         for (uint64_t next = seq; next <= FILES; next++) {
-            ck_assert_int_eq(wal_pin_move(rig.wal, &pin, next), 0);
+            ck_assert_int_eq(wal_pin__move(rig.wal, &pin, next), 0);
             ck_assert_uint_eq(pin.number, next);
             expect_files(&rig, next, FILES - next);
             if (next + 1 == FILES && seq % 2 == 0) {
@@ -155,7 +155,7 @@ START_TEST(test_several)
     expect_files(&rig, 3, FILES - 3);
     wal_unpin(rig.wal, &pin[1]);
     expect_files(&rig, 3, FILES - 3);
-    ck_assert_int_eq(wal_pin_move(rig.wal, &pin[0], 7), 0);
+    ck_assert_int_eq(wal_pin__move(rig.wal, &pin[0], 7), 0);
     expect_files(&rig, 5, FILES - 5);
     wal_unpin(rig.wal, &pin[2]);
     expect_files(&rig, 7, FILES - 7);
@@ -181,7 +181,7 @@ START_TEST(test_breaks)
     ck_assert_int_eq(wal_pin_check(rig.wal, &small), ERR_LOG_GONE);
     ck_assert_int_eq(wal_pin_check(rig.wal, &exact), 0);
     expect_files(&rig, 3, 2);
-    ck_assert_int_eq(wal_pin_move(rig.wal, &small, 7), ERR_LOG_GONE);
+    ck_assert_int_eq(wal_pin__move(rig.wal, &small, 7), ERR_LOG_GONE);
     ck_assert_int_eq(wal_pin(rig.wal, &large, 4, NO_LIMIT), 0);
     wal_forget(rig.wal, 6);
     ck_assert_int_eq(wal_pin_check(rig.wal, &exact), ERR_LOG_GONE);
@@ -214,7 +214,7 @@ START_TEST(test_no_such_place)
     ck_assert_int_eq(
         wal_pin(rig.wal, &pin, UINT64_MAX, NO_LIMIT), ERR_LOG_GONE);
     ck_assert_int_eq(wal_pin(rig.wal, &pin, 4, NO_LIMIT), 0);
-    ck_assert_int_eq(wal_pin_move(rig.wal, &pin, FILES + 1), ERR_LOG_GONE);
+    ck_assert_int_eq(wal_pin__move(rig.wal, &pin, FILES + 1), ERR_LOG_GONE);
     ck_assert_int_eq(wal_pin_check(rig.wal, &pin), 0);
     wal_forget(rig.wal, FILES);
     expect_files(&rig, 4, FILES - 4);
@@ -240,7 +240,7 @@ START_TEST(test_disk_fails)
         }
         wal_forget(rig.wal, FILES);
         ck_assert_uint_le(rig_stats(&rig).first_file, 5);
-        err = wal_pin_move(rig.wal, &pin, 6);
+        err = wal_pin__move(rig.wal, &pin, 6);
         ck_assert(err == 0 || err == ERR_DISK);
         ck_assert_uint_eq(pin.number, err == 0 ? 6 : 5);
         is_done = fake_disk_heal(rig.fake) == 0;
@@ -311,7 +311,7 @@ follow(void *arg)
         err = read_on(rig, &pin, &reading, synced);
         if (err == 0) {
             ck_assert_uint_eq(reading.next_seq, synced + 1);
-            err = wal_pin_move(rig->wal, &pin, reading.next_seq);
+            err = wal_pin__move(rig->wal, &pin, reading.next_seq);
         }
     }
     if (err != 0) { /* only if this is why */
