@@ -204,11 +204,13 @@ engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
     struct engine_given_up given_up;
     ASSERT(shard < engine->n_shards && bits < 64);
     engine_given_up(engine, &given_up);
-    out->waiting = given_up.waiting;
+    if (given_up.waiting > out->waiting) {
+        out->waiting = given_up.waiting;
+    }
     out->lost = given_up.lost;
     out->unread = given_up.unread;
     out->taken_out = given_up.pairs;
-    out->looking = given_up.is_looking;
+    out->looking |= given_up.is_looking;
     if (counter == NULL) {
         return;
     }

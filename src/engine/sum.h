@@ -40,7 +40,9 @@ struct engine_numbers {
                      * covered ones about so many, or fewer */
     uint64_t
         counting; /* 1 while their number is not exact (engine_count_rows) */
-    /* of the whole engine, see struct engine_given_up: */
+    /* of the whole engine, see struct engine_given_up; over several calls the
+     * most that waited, and whether it was looking in any: with 0 of both what
+     * was counted meanwhile has nothing that was given up */
     uint64_t waiting, lost, unread, taken_out, looking;
 };
 
