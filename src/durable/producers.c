@@ -16,10 +16,12 @@
  * manifest is written. Else a number could outlive the change that it stands
  * for, and a retry would be taken for a repeat.
  *
- * A dropped producer leaves a tombstone in each window of its slot: a serial
- * that is higher than its own and is nobody's. A change that found the producer
+ * A dropped producer leaves a tombstone in each window of its slot: the serial
+ * that the next producer gets, and no number. A change that found the producer
  * before it was dropped meets that under the shard's lock. A later producer in
- * that slot has a higher serial still, which makes the window new. The log is
+ * that slot has that serial, or a higher one, which makes the window new. So
+ * which serial comes next follows from the entries of producers that were made,
+ * and is the same in all copies, started anew or not. The log is
  * told of the drop before the first window goes: a manifest that finds windows
  * empty is not written before the drop is durable, so no producer comes back
  * without its numbers. A number that comes behind the drop in the log is
@@ -339,7 +341,7 @@ drop_slot(struct producers *producers, struct engine *engine,
     struct producers_slot *slot)
 {
     mutex_assert_held(&producers->lock);
-    struct tombstone tombstone = {slot, ++producers->last_serial};
+    struct tombstone tombstone = {slot, producers->last_serial + 1};
     for (unsigned shard = 0; shard < producers->n_shards; shard++) {
         engine_hold(engine, shard, bury, &tombstone);
     }
@@ -733,9 +735,7 @@ producers_apply_made(struct producers *producers, struct engine *engine,
         struct producers_slot *older =
             find_name(producers, name->text, name->len);
         if (older != NULL) { /* a salvage has lost its end */
-            uint32_t last_serial = producers->last_serial;
             drop_slot(producers, engine, older);
-            producers->last_serial = last_serial;
         }
         bool has_slot = producers->n < producers->n_slots;
         struct producers_slot *slot = has_slot ? free_slot(producers) : NULL;

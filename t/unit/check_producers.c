@@ -217,6 +217,36 @@ START_TEST(test_drop)
 }
 END_TEST
 
+/* Copies of a directory are told of the same entries, but not all of them have
+ * been started anew: the serial that comes next is the same, behind the end of
+ * another producer, too. */
+START_TEST(test_serials)
+{
+    uint32_t serial[3];
+    for (unsigned k = 0; k < 3; k++) {
+        struct rig rig;
+        struct store_producer producer;
+        begin(&rig, WAL_SYNC_ALWAYS, 30 + k);
+        EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 1, "p", 900), false, 1);
+        EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 1, "q", 900), false, 2);
+        ck_assert_int_eq(drop(&rig, "p"), 0);
+        ck_assert_int_eq(drop(&rig, "q"), 0);
+        if (k == 1) {
+            ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        }
+        if (k > 0) {
+            crash(&rig, true);
+        }
+        ck_assert_int_eq(store_producer(rig.store, "r", 1, &producer), 0);
+        serial[k] = producer.serial;
+        EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 1, "r", 900), false, 3);
+        end(&rig);
+    }
+    ck_assert_uint_eq(serial[0], serial[1]);
+    ck_assert_uint_eq(serial[0], serial[2]);
+}
+END_TEST
+
 /* A change of a cold record that is under way: refused, nothing is read for it,
  * and nothing changes, before and behind an end. */
 START_TEST(test_drop_cold)
@@ -485,6 +515,7 @@ main(void)
     tcase_add_test(tcase, test_order_in_log);
     tcase_add_test(tcase, test_full);
     tcase_add_test(tcase, test_drop);
+    tcase_add_test(tcase, test_serials);
     tcase_add_test(tcase, test_drop_cold);
     tcase_add_test(tcase, test_cold);
     tcase_add_test(tcase, test_drop_is_logged_first);
