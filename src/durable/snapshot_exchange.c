@@ -89,7 +89,8 @@ give_files(struct exchange *it)
     return 0;
 }
 
-/* True of the name of a log, checkpoint or segment file, in whatever state. */
+/* True of the name of a log, checkpoint or segment file, in whatever state.
+ * What was cut off a log is none: nothing else has it. */
 static bool
 is_data(const char *name)
 {
@@ -97,7 +98,10 @@ is_data(const char *name)
     uint64_t number;
     char now[NAMES_BYTES];
     bool is_new;
-    return names_parse(name, &kind, &number) || names_old_parse(name, now) ||
+    if (names_parse(name, &kind, &number)) {
+        return kind != NAMES_CUT;
+    }
+    return names_old_parse(name, now) ||
         segment_name_parse(name, &number, &is_new);
 }
 

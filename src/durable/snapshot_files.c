@@ -178,7 +178,8 @@ snapshot_file_parse(const char *name, struct snapshot_file *file)
         *file = (struct snapshot_file){SNAPSHOT_SEGMENT, number, 0};
         return !is_new;
     }
-    if (!names_parse(name, &kind, &number) || kind == NAMES_LOG_NEW) {
+    if (!names_parse(name, &kind, &number) ||
+        (kind != NAMES_LOG && kind != NAMES_CHECKPOINT)) {
         return false;
     }
     *file = (struct snapshot_file){

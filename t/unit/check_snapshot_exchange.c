@@ -311,11 +311,60 @@ START_TEST(test_damaged_order)
 }
 END_TEST
 
+/* Makes a file with nothing of use in it, durably. */
+static void
+make_file(struct rig *rig, enum names_kind kind, uint64_t number)
+{
+    struct disk *disk = rig->data.disk;
+    char name[NAMES_BYTES];
+    int fd;
+    names_make(name, kind, number);
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_CREATE, &fd), 0);
+    ck_assert_int_eq(disk->calls->write(disk, fd, "x", 1, 0), 0);
+    ck_assert_int_eq(disk->calls->sync(disk, fd), 0);
+    disk->calls->close(disk, fd);
+    ck_assert_int_eq(disk->calls->sync_names(disk), 0);
+}
+
+static bool
+has_number(struct rig *rig, enum names_kind kind, uint64_t number)
+{
+    char name[NAMES_BYTES];
+    names_make(name, kind, number);
+    return has_file(rig, name);
+}
+
+/* What was cut off the log before stays, whatever numbers the files of the
+ * snapshot have; what is not whole goes. */
+START_TEST(test_cut_files_stay)
+{
+    enum { FILES = 20 };
+    struct rig rig;
+    struct snapshot_file file;
+    begin_source();
+    begin_old(&rig, 1);
+    uint64_t old_epoch = epoch_of(&rig);
+    for (uint64_t i = 1; i <= FILES; i++) {
+        make_file(&rig, NAMES_CUT, i);
+        make_file(&rig, NAMES_CUT_NEW, i);
+    }
+    ck_assert_int_eq(copy_all(&rig, &captured, PIECE), 0);
+    ck_assert(judge(&rig, old_epoch));
+    for (uint64_t i = 1; i <= FILES; i++) {
+        ck_assert(has_number(&rig, NAMES_CUT, i));
+        ck_assert(!has_number(&rig, NAMES_CUT_NEW, i));
+    }
+    ck_assert(!snapshot_file_parse("cut-00000000000000000001.wal", &file));
+    rig_fini(&rig);
+    end_source();
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_cut_short, test_cut_exchange,
         test_cut_twice, test_copy_fails, test_exchange_fails,
-        test_refused_meanwhile, test_damaged_order};
+        test_refused_meanwhile, test_damaged_order, test_cut_files_stay};
     return run_tests("snapshot exchange", tests, COUNT_OF(tests));
 }
