@@ -51,7 +51,8 @@ struct wal_jump {
     uint64_t seq;
     const void *payload; /* borrowed */
     size_t len;
-    bool is_short; /* memory was out, and nothing has changed */
+    struct history *terms; /* of the log with it; borrowed */
+    bool is_short;         /* memory was out, and nothing has changed */
 };
 
 struct wal {
@@ -89,12 +90,12 @@ struct wal {
     bool is_staying;        /* the last one failed, and it has been said */
     int rotate_fault;       /* ERR_ of the last one */
     bool is_look_wanted;    /* whether the file is there still */
-    struct history terms;   /* whose the log was and is */
-    struct wal_jump *jump;  /* of a caller that waits; NULL: none */
-    uint64_t spoilt;        /* number of a file that somebody has found to be
+    struct history terms;  /* whose the log was and is, up to its last batch */
+    struct wal_jump *jump; /* of a caller that waits; NULL: none */
+    uint64_t spoilt;       /* number of a file that somebody has found to be
                              * another one, or changed; 0: none */
-    uint64_t retry_ns;      /* where the file is given up: next attempt */
-    uint64_t sleep_ns;      /* until when the thread sleeps; 0: it does not */
+    uint64_t retry_ns;     /* where the file is given up: next attempt */
+    uint64_t sleep_ns;     /* until when the thread sleeps; 0: it does not */
     bool is_stopping;
     struct lock_cond wake;  /* the thread: work, or an end of its sleep */
     struct lock_cond left;  /* the thread: the turn is left to it */

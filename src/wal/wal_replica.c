@@ -53,23 +53,20 @@ put_far(struct wal *wal, struct wal_jump *far)
 {
     lock_assert_held(&wal->lock);
     uint64_t last = wal->stream.closed.seq;
-    struct history terms = wal->terms;
+    struct history *terms = far->terms;
     struct entry_term term;
+    *terms = wal->terms;
     if (far->seq <= last || far->seq - last - 1 < SEQ_GAP ||
         far->seq >= UINT64_MAX - 1) {
         return ERR_LOG_ORDER;
     }
-    bool is_right = terms.n == 0; /* a start */
+    bool is_right = terms->n == 0; /* a start */
     if (begins_term(far->payload, far->len, &term)) {
         is_right = entry_term_is_at(&term, far->seq, true) &&
             term.last_seq == last &&
-            history_begin(&terms, term.term, term.branch, last);
+            history_begin(terms, term.term, term.branch, last);
     }
-    int err = is_right ? jump(wal, far) : ERR_LOG_ORDER;
-    if (err == 0) {
-        wal->terms = terms;
-    }
-    return err;
+    return is_right ? jump(wal, far) : ERR_LOG_ORDER;
 }
 
 /* The batch that is due. It begins a term only if it is the first one of this
@@ -101,7 +98,9 @@ put_next(struct wal *wal, uint64_t seq, const void *payload, size_t len)
 int
 wal_put_batch(struct wal *wal, uint64_t seq, const void *payload, size_t len)
 {
-    struct wal_jump far = {seq, payload, len, false};
+    struct history terms;
+    struct wal_jump far = {
+        .seq = seq, .payload = payload, .len = len, .terms = &terms};
     ASSERT(len > 0 && len <= FRAME_PAYLOAD_MAX);
     int err = wal_fault(wal);
     if (err != 0) {
@@ -119,7 +118,9 @@ int
 wal_begin_term(struct wal *wal, struct entry_term *term, uint64_t *seq)
 {
     uint8_t entry[ENTRY_TERM_BYTES_MAX];
-    struct wal_jump far = {.seq = seq_first(term->term), .payload = entry};
+    struct history terms;
+    struct wal_jump far = {
+        .seq = seq_first(term->term), .payload = entry, .terms = &terms};
     int err = wal_fault(wal);
     if (err != 0) {
         return err;
@@ -130,7 +131,7 @@ wal_begin_term(struct wal *wal, struct entry_term *term, uint64_t *seq)
     uint64_t least = history_is_end(&wal->terms, last)
         ? history_next_term(&wal->terms, last)
         : 0;
-    struct history terms = wal->terms;
+    terms = wal->terms;
     if (least == 0 || term->term < least ||
         !history_begin(&terms, term->term, term->branch, last)) {
         err = ERR_LOG_ORDER;
@@ -141,7 +142,6 @@ wal_begin_term(struct wal *wal, struct entry_term *term, uint64_t *seq)
     }
     if (err == 0) {
         wal->stream.is_guarded = false;
-        wal->terms = terms;
         *seq = far.seq;
     }
     wal__unlock(wal);

@@ -432,6 +432,7 @@ do_jump(struct wal *wal)
         if (!jump->is_short) {
             wal__set_next(wal, jump->seq);
             wal__stream_add(&wal->stream, jump->payload, jump->len);
+            wal->terms = *jump->terms; /* at once, for who looks at both */
             wal__note_append(wal, was_short);
             if (!wal__begin_file(wal, end, &failure)) {
                 wal__fail(wal, &failure);

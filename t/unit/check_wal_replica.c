@@ -350,11 +350,60 @@ START_TEST(test_no_memory)
 }
 END_TEST
 
+/* Looks at a log while it is written. */
+struct looking {
+    struct wal *wal;
+    unsigned n_unknown; /* batches whose term was not known */
+    _Atomic bool is_over;
+};
+
+static void *
+look_on(void *arg)
+{
+    struct looking *it = arg;
+    while (!atomic_load(&it->is_over)) {
+        struct history terms;
+        uint64_t last = wal_last(it->wal);
+        wal_terms(it->wal, &terms); /* of a later batch, or the same one */
+        it->n_unknown +=
+            seq_term(last) != 0 && history_find(&terms, last) == NULL;
+        sched_yield();
+    }
+    return NULL;
+}
+
+/* Whoever sees a batch of a term sees the term. */
+START_TEST(test_terms_beside)
+{
+    enum { TERMS = 40 };
+    struct rig rig;
+    struct told *told = told_create();
+    struct looking it = {.n_unknown = 0};
+    pthread_t thread;
+    replica_init(&rig, WAL_SYNC_ALWAYS, 1);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    it.wal = rig.wal;
+    atomic_init(&it.is_over, false);
+    ck_assert_int_eq(pthread_create(&thread, NULL, look_on, &it), 0);
+    for (uint32_t term = 1; term <= TERMS; term++) {
+        ck_assert_int_eq(put(&rig, tell_term(told, term)), 0);
+        sched_yield();
+    }
+    atomic_store(&it.is_over, true);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(it.n_unknown, 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    expect_log(rig.disk, told);
+    rig_fini(&rig);
+    free(told);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_as_told, test_large, test_refused,
         test_terms, test_terms_refused, test_no_marks, test_disk_fails,
-        test_power_cut, test_no_memory};
+        test_power_cut, test_no_memory, test_terms_beside};
     return run_tests("wal replica", tests, COUNT_OF(tests));
 }
