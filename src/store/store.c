@@ -783,28 +783,38 @@ store_begin(struct store *store)
     }
 }
 
+/* The store takes batches from now on, if it does not yet. */
+static int
+become_replica(struct real_store *real)
+{
+    if (!durable_is_replica(&real->durable)) {
+        gardener_follow(&real->gardener, true);
+        durable_follow(&real->durable, wal_last(real->durable.wal));
+        /* what it had as a primary: nobody changes them from now on */
+        items_flush(real->store.items, 0, clock_monotonic_s());
+    }
+    return real->has_applier ? 0 : begin_to_follow(real);
+}
+
+/* The store takes changes from now on, if it does not yet. */
+static int
+become_primary(struct real_store *real)
+{
+    int err = real->has_applier ? applier_drain(&real->applier) : 0;
+    if (err == 0 && durable_is_replica(&real->durable)) {
+        cease_to_follow(real);
+        durable_lead(&real->durable);
+        gardener_follow(&real->gardener, false);
+    }
+    return err;
+}
+
 int
 store_set_replica(struct store *store, bool is_replica)
 {
     struct real_store *real = checked_real_of(store);
-    int err = 0;
     ASSERT(real->is_durable && life_of(real) == STORE_OPEN);
-    if (is_replica && !real->has_applier) {
-        /* what it had as a primary: nobody changes them from now on */
-        items_flush(store->items, 0, clock_monotonic_s());
-        gardener_follow(&real->gardener, true);
-        durable_follow(&real->durable, wal_last(real->durable.wal));
-        return begin_to_follow(real);
-    }
-    if (!is_replica && real->has_applier) {
-        err = applier_drain(&real->applier);
-        if (err == 0) {
-            cease_to_follow(real);
-            durable_lead(&real->durable);
-            gardener_follow(&real->gardener, false);
-        }
-    }
-    return err;
+    return is_replica ? become_replica(real) : become_primary(real);
 }
 
 int

@@ -54,8 +54,9 @@ void store_begin(struct store *store);
  * none, as at first: what was put is applied before. With a data directory that
  * has whole records (data_config). No change and no edit of a client is under
  * way, and no other thread calls this or the next three. 0; ERR_NO_MEMORY,
- * ERR_NO_THREAD, and it is a replica to which nothing can be put; or what
- * store_put_batch says, and it stays one. */
+ * ERR_NO_THREAD, and it is a replica to which nothing can be put, until this is
+ * called again, one way or the other; or what store_put_batch says, and it
+ * stays one. */
 int store_set_replica(struct store *store, bool is_replica);
 
 /* Of a replica. Takes over a batch of the primary's log, in order; one that it

@@ -10,6 +10,8 @@
 #include "unit/durable_help.h"
 #include "unit/heap_help.h"
 
+#include "store/store.h"
+
 #include <limits.h>
 
 /* A directory with images, a log behind them, and edits in it. */
@@ -117,10 +119,41 @@ START_TEST(test_all_fail)
 }
 END_TEST
 
+/* A store that cannot begin to follow is a replica that takes nothing, until it
+ * can, or leads again. */
+START_TEST(test_replica)
+{
+    enum { FAILURES = 6, TRIES = 10000 };
+    struct rig rig;
+    struct spared_disk disk;
+    unsigned n_failed = 0;
+    begin(&rig, &disk);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    /* another thread may take the call that fails */
+    for (unsigned n = 0; n_failed < FAILURES; n++) {
+        ck_assert_uint_lt(n, TRIES);
+        heap_fail(n % 2 + 1, n % 2 + 1);
+        int err = store_set_replica(rig.store, true);
+        (void)heap_heal();
+        ck_assert_int_eq(store_fault(rig.store), ERR_NOT_PRIMARY);
+        ck_assert(err == 0 || err == ERR_NO_MEMORY);
+        n_failed += err != 0;
+        if (n_failed % 2 == 0) {
+            ck_assert_int_eq(store_set_replica(rig.store, true), 0);
+        }
+        ck_assert_int_eq(store_set_replica(rig.store, false), 0);
+        ck_assert_int_eq(store_fault(rig.store), 0);
+    }
+    rig_expect_all(&rig);
+    (void)rig_set_all(&rig, 'a', 7);
+    rig_end(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {
-        test_one_fails, test_one_fails_threads, test_all_fail};
+        test_one_fails, test_one_fails_threads, test_all_fail, test_replica};
     return run_tests("durable_memory", tests, COUNT_OF(tests));
 }
