@@ -52,6 +52,7 @@ redo_whole(struct redo *redo, const struct view *view,
         write->producer = 0;
         write->counter = change->counter;
         write->n = (uint8_t)n;
+        write->is_pair = false;
         redo->n++;
     }
 }

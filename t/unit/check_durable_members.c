@@ -266,6 +266,43 @@ START_TEST(test_bytes)
 }
 END_TEST
 
+/* Where records are told whole, numbers of another shard that count behind
+ * members are records of their own. */
+START_TEST(test_whole)
+{
+    enum { SHARDS = 4, EACH = POSTS / SHARDS };
+    static const char *const lines[] = {"add counter one",
+        "add column one oid primarykey", "add column one ones"};
+    struct model model;
+    struct change change[2 * EACH];
+    memset(&model, 0, sizeof model);
+    rig_init(&model.rig, WAL_SYNC_ALWAYS, ID_RANDOM, 4);
+    model.rig.data.has_whole_records = true;
+    ck_assert_int_eq(rig_open(&model.rig), 0);
+    members_add_cold_counter(&model.rig);
+    find_form(&model);
+    edit_all(model.rig.store, lines, sizeof lines / sizeof lines[0]);
+    struct cell_key key = cell_of(quiet_schema(model.rig.store), 0, "ones");
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < EACH; i++) {
+            change[i] = change_of_member(&model, i * SHARDS, round, true);
+            model.is_member[i * SHARDS][round] = true;
+            key.id = FIRST_ID + i * SHARDS + 1;
+            change[EACH + i] = change_of(&key, CHANGE_INCR, 1);
+        }
+        members_seq = do_changes(model.rig.store, change, 2 * EACH);
+        restart(&model, true);
+        expect_all(&model);
+    }
+    for (unsigned i = 0; i < EACH; i++) {
+        key.id = FIRST_ID + i * SHARDS + 1;
+        expect_cell(model.rig.store, &key, CELL_SET, 2);
+    }
+    ck_assert_int_eq(rig_close(&model.rig), 0);
+    rig_fini(&model.rig);
+}
+END_TEST
+
 /* Each byte of the log with a bit flipped is damage, or what a crash leaves;
  * never another number of members. */
 START_TEST(test_flipped)
@@ -309,6 +346,7 @@ main(void)
     TCase *tcase = tcase_create("durable_members");
     tcase_add_loop_test(tcase, test_model, 0, 8);
     tcase_add_test(tcase, test_bytes);
+    tcase_add_test(tcase, test_whole);
     tcase_add_test(tcase, test_flipped);
     return run_case("durable_members", tcase);
 }
