@@ -434,8 +434,11 @@ follow_pair(struct engine *engine, struct ranges *pairs,
         .serial = change->serial[0],
         .pairs = change->counter,
         .bits = (uint8_t)bits};
-    pairs->next_number = 0;         /* found anew when it is wanted */
+    pairs->next_number = 0; /* found anew when it is wanted */
+    pairs->knows_marks = false;
     if (origin == ORIGIN_LOADING) { /* it may have been one there, or not */
+        pairs->is_counting = true;  /* from the first row, by who leads */
+        pairs->counted_to = 0;
         sorted__forget(engine, at->shard, &key);
     } else if (was_in != is_in) {
         sorted__change(engine, at->shard, &key,

@@ -152,19 +152,21 @@ members__count_mark(struct ranges *pairs, uint64_t row, int64_t step)
     }
 }
 
-/* True where some of the counter is covered: then what was loaded beside it may
- * have been there, and numbers that were passed over have no marks. */
+/* True where some of the counter is covered, or was while what it is was told
+ * (follow_pair): then what came beside it may have been there, and numbers that
+ * were passed over have no marks. */
 static bool
 is_doubtful(struct engine *engine, const struct counter *counter)
 {
     uint64_t last = UINT64_MAX >> engine->shard_bits;
-    bool is_covered = false;
-    for (unsigned i = 0; !is_covered && i < engine->n_shards; i++) {
+    bool any = false;
+    for (unsigned i = 0; !any && i < engine->n_shards; i++) {
         shard__lock(&engine->shard[i]);
-        is_covered = cover_keeps_any(&counter->ranges[i].cover, 0, last);
+        any = counter->ranges[i].is_counting ||
+            cover_keeps_any(&counter->ranges[i].cover, 0, last);
         shard__unlock(&engine->shard[i]);
     }
-    return is_covered;
+    return any;
 }
 
 void

@@ -121,6 +121,9 @@ gardener_follow(struct gardener *gardener, bool follows)
     mutex_lock(&gardener->turn);
     gardener->follows = follows;
     engine_follow(gardener->engine, follows);
+    if (!follows && gardener->cold != NULL) {
+        cold_look_anew(gardener->cold);
+    }
     mutex_unlock(&gardener->turn);
 }
 

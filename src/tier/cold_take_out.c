@@ -186,6 +186,15 @@ do_piece(struct piece *it)
     return err == 0 ? last_err : err;
 }
 
+void
+cold_look_anew(struct cold *cold)
+{
+    ASSERT(cold->magic == COLD_MAGIC);
+    cold->taking.at = 0;
+    cold->taking.stored_serial = 0;
+    cold->counting = (struct cold_counting){.is_over = false};
+}
+
 bool
 cold_take_out(struct cold *cold)
 {

@@ -36,6 +36,10 @@ struct cold_taking {
  * engine_take_out, and offline. */
 bool cold_take_out(struct cold *cold);
 
+/* The engine looks as behind a start again (engine_follow), so this does, and
+ * cold_count. As cold_take_out, or while that is not at work. */
+void cold_look_anew(struct cold *cold);
+
 /* Looks for stored notes in some blocks. As cold_take_out. */
 bool cold__find_stored(struct cold *cold);
 

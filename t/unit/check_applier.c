@@ -495,6 +495,84 @@ START_TEST(test_promoted)
 }
 END_TEST
 
+/* The figures of who is liked, of all shards. */
+static struct engine_numbers
+figures(struct rig *rig, const struct schema_counter *pairs)
+{
+    struct engine_numbers out = {0};
+    for (unsigned shard = 0; shard < rig->config.shards; shard++) {
+        store_numbers(rig->store, pairs->slot, MEMBERS_BITS, shard, &out);
+    }
+    return out;
+}
+
+/* The replica leads until nothing of before is left, and by the figures has so
+ * many members. */
+static void
+lead(struct pair *pair, const struct schema_counter *pairs, uint64_t n)
+{
+    struct rig *rig = &pair->replica;
+    struct engine_numbers out;
+    ck_assert_int_eq(store_set_replica(rig->store, false), 0);
+    do {
+        sched_yield();
+        out = figures(rig, pairs);
+    } while (out.waiting > 0 || out.looking > 0 || out.counting > 0);
+    out = figures(rig, pairs); /* those of each shard from then on */
+    ck_assert_uint_eq(
+        store_sum(rig->store, pairs->slot).records - out.marks, n);
+    ck_assert_int_eq(store_set_replica(rig->store, true), 0);
+}
+
+/* Leads, follows and leads again: then it looks anew for what its primary had
+ * still to take out, and counts anew, in segments, too. */
+START_TEST(test_leads_again)
+{
+    enum { RECORDS = 20, EACH = 3, GONE = 8 };
+    struct change change[GONE];
+    struct cell_key key[GONE * EACH];
+    struct schema_target target;
+    struct pair pair;
+    uint64_t value;
+    pair_init(&pair, 7, true);
+    declare_all(&pair);
+    for (unsigned i = 0; i < RECORDS * EACH; i++) {
+        members_change(&pair.primary, i / EACH, "liked", i % EACH, 1);
+    }
+    catch_up(&pair);
+    ck_assert_int_eq(rig_seal_all(&pair.replica), 0);
+    ck_assert(
+        schema_find(quiet_schema(pair.replica.store), "liked", 5, &target));
+    const struct schema_counter *pairs =
+        schema_pairs(quiet_schema(pair.replica.store), target.column);
+    lead(&pair, pairs, (uint64_t)RECORDS * EACH);
+    ck_assert_uint_eq(store_applied(pair.replica.store), pair.shipped);
+    for (unsigned i = 0; i < GONE * EACH; i++) {
+        uint64_t number = members_get(&pair.primary, i / EACH, "liked");
+        key[i] =
+            (struct cell_key){.id = store_pair(pair.replica.store, i / EACH,
+                                  number, MEMBERS_BITS, i % EACH),
+                .serial = pairs->column[0].serial,
+                .counter = pairs->slot};
+    }
+    for (unsigned i = 0; i < GONE; i++) {
+        change[i] = members_forget_of(&pair.primary, i, "liked");
+    }
+    members_change(&pair.primary, GONE, "liked", EACH, 1); /* between others */
+    /* not what it takes out behind them */
+    ship_to(&pair, do_changes(pair.primary.store, change, GONE));
+    ck_assert_int_eq(store_drain_batches(pair.replica.store), 0);
+    ck_assert_uint_gt(figures(&pair.replica, pairs).counting, 0);
+    ck_assert_int_eq(rig_seal_all(&pair.replica), 0);
+    lead(&pair, pairs, (uint64_t)(RECORDS - GONE) * EACH + 1);
+    for (unsigned i = 0; i < GONE * EACH; i++) {
+        (void)get_cell(pair.replica.store, &key[i], &value);
+        EXPECT(value == 0, "pair %u is there", i);
+    }
+    pair_fini(&pair);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -505,6 +583,7 @@ main(void)
     tcase_add_test(tcase, test_refused);
     tcase_add_test(tcase, test_unknown);
     tcase_add_test(tcase, test_promoted);
+    tcase_add_test(tcase, test_leads_again);
     tcase_add_test(tcase, test_room);
     tcase_add_loop_test(tcase, test_random, 0, WORLDS);
     return run_case("applier", tcase);
