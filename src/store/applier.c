@@ -134,7 +134,22 @@ make_changes(struct applier *it)
     }
 }
 
-/* Leaves those that have found no memory; 0, or what is wrong with another. */
+/* True where one of the first n is of the same record. */
+static bool
+has_record(const struct applier *it, uint32_t n, const struct change *change)
+{
+    uint32_t i = 0;
+    while (i < n &&
+        (it->change[i].id != change->id ||
+            it->change[i].counter != change->counter)) {
+        i++;
+    }
+    return i < n;
+}
+
+/* Leaves those that have found no memory, and what is behind one of these in
+ * its record: that may have been made, and is made again. 0, or what is wrong
+ * with another. */
 static int
 keep_refused(struct applier *it)
 {
@@ -143,7 +158,8 @@ keep_refused(struct applier *it)
     int err = 0;
     for (uint32_t i = 0; i < call->n; i++) {
         int one = it->change[i].err;
-        if (one == ERR_HOT_FULL || one == ERR_NO_MEMORY) {
+        if (one == ERR_HOT_FULL || one == ERR_NO_MEMORY ||
+            (one == 0 && has_record(it, n, &it->change[i]))) {
             it->change[n++] = it->change[i];
         } else if (one != 0) {
             err = ERR_CORRUPT; /* it is no change that a primary has made */
@@ -154,8 +170,7 @@ keep_refused(struct applier *it)
 }
 
 /* Makes all that is gathered; records are told whole, so those that wait may
- * come behind others, but not behind others of their own: all of a record among
- * them wait together. */
+ * come behind others, but not behind others of their own. */
 static int
 flush(struct applier *it)
 {
