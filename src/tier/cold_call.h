@@ -76,6 +76,10 @@ void cold__begin(struct cold *cold, bool makes_room);
  * makes_room: and there may be more later. The sealer's thread. */
 void cold__retry(struct cold *cold, bool makes_room);
 
+/* True where a change has waited for room for a quarter of a second, though it
+ * is made again every so often. Any thread. */
+bool cold__waits_long(struct cold *cold);
+
 /* Answers the changes that have waited for room for a second, however long the
  * sealer takes for what it is at. To be called every so often; any thread. */
 void cold_expire(struct cold *cold);

@@ -39,6 +39,7 @@
 #include <stdlib.h>
 
 #define WAIT_NS UINT64_C(1000000000)
+#define LONG_NS (WAIT_NS / 4)
 
 enum { CHANGE_MAGIC = 0x35c2e97b };
 
@@ -452,6 +453,18 @@ cold__retry(struct cold *cold, bool makes_room)
     mutex_lock(&cold->lock);
     prepend(&cold->waiting, &still);
     mutex_unlock(&cold->lock);
+}
+
+bool
+cold__waits_long(struct cold *cold)
+{
+    uint64_t until_ns = clock_now_ns(cold->clock) + WAIT_NS - LONG_NS;
+    ASSERT(cold->magic == COLD_MAGIC);
+    mutex_lock(&cold->lock);
+    const struct cold_change *first = cold->waiting.first;
+    bool waits_long = first != NULL && first->deadline_ns <= until_ns;
+    mutex_unlock(&cold->lock);
+    return waits_long;
 }
 
 void

@@ -17,6 +17,9 @@
  * machine does. A round ends where as many ranges could not be read as can be
  * set aside: the next one would be one of these again.
  *
+ * A table that grows takes much at once, and may find no room below BEGIN:
+ * where a change has waited for a while, one range is sealed all the same.
+ *
  * A range that is due by its counter's cold_after= is sealed without that, one
  * a round, so that room is made and calls are heard in between.
  *
@@ -237,10 +240,12 @@ make_room(struct sealer *sealer)
     if (!is_free(sealer)) {
         return false;
     }
-    if (!is_above(sealer, BEGIN)) {
+    bool is_full = is_above(sealer, BEGIN);
+    bool is_wanted = cold__waits_long(sealer->cold);
+    if (!is_full && !is_wanted) {
         return true;
     }
-    while (is_above(sealer, END)) {
+    for (; is_wanted || is_above(sealer, END); is_wanted = false) {
         if (!is_free(sealer) || n_aside == SEAL_ASIDE_MAX) {
             return false;
         }
@@ -251,7 +256,7 @@ make_room(struct sealer *sealer)
             take_turn(&turn);
         }
         if (!turn.is_found) {
-            return false;
+            return !is_full;
         }
         if (turn.err == 0 && turn.is_hasty) {
             after_haste(sealer);
