@@ -78,7 +78,6 @@ put_members(
     uint64_t pair_ids = write[1].id;
     unsigned n_changes = 1;
     ASSERT(n >= 2 && is_of_member(write));
-    ASSERT(write[0].counter != write[1].counter);
     while (n_changes < ENTRY_MEMBERS_MAX && 2 * n_changes + 2 <= n) {
         const struct engine_write *next = &write[2 * n_changes];
         if (!is_of_member(next) || next->producer != 0 ||
