@@ -837,8 +837,10 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
         }
         change_some(
             engine, change, &change[i], &batch->pending[i], now, redo_or_none);
-        if (now != same && may_wait(engine, &change[i])) {
-            refuse(change, same, ERR_HOT_FULL);
+        /* of a member the pair may be cold, and not the record */
+        if (now != same &&
+            (change[i].err == ERR_COLD || may_wait(engine, &change[i]))) {
+            refuse(change, same, change[i].err);
             now = same;
         }
         left &= ~now;

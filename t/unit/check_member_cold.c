@@ -342,6 +342,35 @@ START_TEST(test_numbered)
 }
 END_TEST
 
+/* A number of a member whose pair is cold, and one behind it that takes all
+ * members of the same record, which is here: the second waits for the first. */
+START_TEST(test_numbered_order)
+{
+    struct some_marks marks = {{look, note}, 0};
+    struct world world;
+    world_init(&world, NULL);
+    engine_set_marks(world.rig.engine, &marks.marks);
+    for (unsigned m = 0; m < 2; m++) {
+        ck_assert_int_eq(member_cold(&world, CHANGE_MEMBER_SET, 5, m, 1), 0);
+    }
+    seal_part(&world, OF_PAIRS);
+    struct change change[] = {
+        member_of(&world.rig, CHANGE_MEMBER_SET, 5, 1, 2),
+        member_of(&world.rig, CHANGE_MEMBER_SET, 6, 1, 1), /* another one */
+        forget_of(&world.rig, 5)};
+    change[0].producer = change[2].producer = 3;
+    change[0].number = 9;
+    change[2].number = 10;
+    engine_change(world.rig.engine, change, COUNT_OF(change));
+    ck_assert_int_eq(change[0].err, ERR_COLD);
+    ck_assert_int_eq(change[1].err, 0);
+    ck_assert_int_eq(change[2].err, ERR_COLD);
+    ck_assert_uint_eq(marks.n_marked, 0);
+    ck_assert_uint_eq(cold_likes(&world, 5), 2);
+    world_fini(&world);
+}
+END_TEST
+
 /* ---- random changes ---- */
 
 struct model {
@@ -586,7 +615,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_pair_cold, test_both_cold, test_numbers,
-        test_numbers_covered, test_given_up, test_is_covered, test_numbered};
+        test_numbers_covered, test_given_up, test_is_covered, test_numbered,
+        test_numbered_order};
     TCase *tcase = tcase_create("member cold");
     for (size_t i = 0; i < COUNT_OF(tests); i++) {
         tcase_add_test(tcase, tests[i]);
