@@ -1,29 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of nodes. No character of a name is one that lines, paths or figures
- * are cut at, so a name can stand in all of them. */
+/* Names of nodes. */
 #include "base/node.h"
 
-#include <string.h>
+#include "base/safe_name.h"
 
-static bool
-is_safe(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-        (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
-}
+#include <string.h>
 
 bool
 node_name_is_right(const char *text, size_t len)
 {
-    if (len < 1 || len > NODE_NAME_MAX) {
-        return false;
-    }
-    for (size_t i = 0; i < len; i++) {
-        if (!is_safe(text[i])) {
-            return false;
-        }
-    }
-    return true;
+    return safe_name_is_right(text, len, NODE_NAME_MAX);
 }
 
 bool

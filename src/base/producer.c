@@ -1,31 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of producers. No character of a name is one that lines, keys or figures
- * are cut at (space, colon), so a name can stand in all of them. */
+/* Names of producers. */
 #include "base/producer.h"
 
 #include "base/num.h"
+#include "base/safe_name.h"
 
 #include <string.h>
-
-static bool
-is_safe(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-        (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
-}
 
 bool
 producer_name_is_right(const char *text, size_t len)
 {
-    if (len < 1 || len > PRODUCER_NAME_MAX) {
-        return false;
-    }
-    for (size_t i = 0; i < len; i++) {
-        if (!is_safe(text[i])) {
-            return false;
-        }
-    }
-    return true;
+    return safe_name_is_right(text, len, PRODUCER_NAME_MAX);
 }
 
 bool
