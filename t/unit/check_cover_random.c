@@ -499,7 +499,8 @@ run_world(const struct setup *setup, unsigned steps)
 START_TEST(test_worlds)
 {
     const char *text = getenv("COVER_STEPS");
-    run_world(&SETUPS[_i], text == NULL ? STEPS : (unsigned)atoi(text));
+    run_world(
+        &SETUPS[_i], text == NULL ? long_part(STEPS) : (unsigned)atoi(text));
 }
 END_TEST
 

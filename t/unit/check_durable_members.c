@@ -211,7 +211,7 @@ START_TEST(test_model)
 {
     struct model model;
     start(&model, 5 + (uint64_t)_i);
-    for (unsigned step = 0; step < STEPS; step++) {
+    for (unsigned step = 0; step < long_part(STEPS); step++) {
         if (_i % 2 != 0 && model.producer.serial == 0) {
             take_producer(&model);
         }

@@ -105,7 +105,7 @@ START_TEST(test_one_fails)
 {
     size_t n = 1;
     while (sweep(n, false)) {
-        n += 1 + n / 16;
+        n += 1 + n / (tests_are_long() ? 16 : 5);
         ck_assert_uint_lt(n, SWEEPS_MAX);
     }
     ck_assert_uint_gt(n, 40); /* fewer would prove little */
@@ -116,7 +116,7 @@ START_TEST(test_all_fail)
 {
     size_t n = 1;
     while (sweep(n, true)) {
-        n += 1 + n / 16;
+        n += 1 + n / (tests_are_long() ? 16 : 5);
         ck_assert_uint_lt(n, SWEEPS_MAX);
     }
 }
@@ -186,7 +186,7 @@ write_some(void *arg)
     struct qsbr_reader reader = {0};
     uint64_t random = it->number + 1;
     qsbr_register(&it->crowd->qsbr, &reader);
-    for (unsigned i = 0; i < ROUNDS; i++) {
+    for (unsigned i = 0; i < long_part(ROUNDS); i++) {
         struct change change[3];
         unsigned at[3], m[3];
         for (unsigned k = 0; k < 3; k++) {

@@ -475,7 +475,7 @@ START_TEST(test_random)
         family_rows(&rig, (enum id_family)family);
         rig.ranges.n_records_max = (is_even ? 512U : 64U) << family % 4;
         for (int round = 0; round < ROUNDS; round++) {
-            for (int i = 0; i < CHANGES; i++) {
+            for (int i = 0; i < (int)long_part(CHANGES); i++) {
                 random_change(&rig);
             }
             if (round % 3 == 1) {

@@ -167,7 +167,7 @@ START_TEST(test_cut_exchange)
     begin_source();
     for (unsigned n = 1; goes_on; n++) {
         goes_on = false;
-        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        for (uint64_t seed = 1; seed <= SWEEP_PART(SEEDS); seed++) {
             goes_on |= cut_exchange(n, seed);
         }
     }

@@ -101,7 +101,7 @@ START_TEST(test_random)
     for (unsigned i = 0; i < PINS; i++) {
         kept[i] = (struct kept){.set = set_of(SPACE)};
     }
-    for (unsigned n = 0; n < 60000; n++) {
+    for (unsigned n = 0; n < long_part(60000); n++) {
         uint64_t id = random_below(&random, IDS);
         uint64_t member = random_below(&random, SPACE);
         uint64_t what = random_below(&random, 1000);
