@@ -125,6 +125,21 @@ apply(struct engine *engine, const struct schema *schema,
 }
 
 int
+recover_schema_after(
+    const struct schema *now, const struct entry *entry, struct schema **next)
+{
+    int err = entry->kind == ENTRY_COUNTER
+        ? schema_restore(now, &entry->counter, entry->last_serial, next)
+        : schema_restore_drop(
+              now, entry->counter_serial, entry->last_serial, next);
+    if (err == 0 && schema_check(*next) != 0) {
+        schema_destroy(next);
+        err = ERR_CORRUPT;
+    }
+    return err;
+}
+
+int
 recover_schema_apply(struct recover_schema *recover, const struct entry *entry,
     struct engine *engine)
 {
@@ -132,15 +147,7 @@ recover_schema_apply(struct recover_schema *recover, const struct entry *entry,
     int slot = entry->kind == ENTRY_DROPPED
         ? recover_slot_of(recover->schema, entry->counter_serial)
         : -1;
-    int err = entry->kind == ENTRY_COUNTER
-        ? schema_restore(
-              recover->schema, &entry->counter, entry->last_serial, &next)
-        : schema_restore_drop(recover->schema, entry->counter_serial,
-              entry->last_serial, &next);
-    if (err == 0 && schema_check(next) != 0) {
-        schema_destroy(&next);
-        err = ERR_CORRUPT;
-    }
+    int err = recover_schema_after(recover->schema, entry, &next);
     if (err != 0) {
         return err;
     }

@@ -37,6 +37,12 @@ void recover_schema_fini(struct recover_schema *recover);
 /* The slot of the counter with that serial, or -1. */
 int recover_slot_of(const struct schema *schema, uint32_t serial);
 
+/* What an ENTRY_COUNTER or ENTRY_DROPPED makes of a schema; *next is the
+ * caller's. 0; ERR_NO_MEMORY; ERR_CORRUPT: it does not fit, as where the one
+ * that was dropped is not there. Pure. */
+int recover_schema_after(
+    const struct schema *now, const struct entry *entry, struct schema **next);
+
 /* Applies an ENTRY_COUNTER or ENTRY_DROPPED; the engine (NULL: none) learns of
  * it. 0 or ERR_. */
 int recover_schema_apply(struct recover_schema *recover,

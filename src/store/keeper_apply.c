@@ -14,25 +14,16 @@
 #include "durable/recover.h"
 #include "schema/restore.h"
 
-/* What an entry makes of the schema; *next is the caller's. */
+/* What an entry makes of the schema, which may be so already; *next is the
+ * caller's. */
 static int
 work_out(
     const struct schema *now, const struct entry *entry, struct schema **next)
 {
-    int err;
-    if (entry->kind == ENTRY_COUNTER) {
-        err = schema_restore(now, &entry->counter, entry->last_serial, next);
-    } else if (recover_slot_of(now, entry->counter_serial) < 0) {
-        err = schema_restore_serial(now, entry->last_serial, next);
-    } else {
-        err = schema_restore_drop(
-            now, entry->counter_serial, entry->last_serial, next);
-    }
-    if (err == 0 && schema_check(*next) != 0) {
-        schema_destroy(next);
-        err = ERR_CORRUPT;
-    }
-    return err;
+    return entry->kind == ENTRY_DROPPED &&
+            recover_slot_of(now, entry->counter_serial) < 0
+        ? schema_restore_serial(now, entry->last_serial, next)
+        : recover_schema_after(now, entry, next);
 }
 
 /* True where the counter has a column that it has not in old. */
