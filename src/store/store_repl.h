@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_STORE_REPL_H
+#define STORE_STORE_REPL_H
+
+#include "base/disk.h"
+#include "store/store.h"
+#include "wal/history.h"
+#include "wal/wal_follow.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What replication asks of a store with a data directory that is one of several
+ * copies (data_config.is_replicated). All is loaded. Any thread, but where
+ * something else is said. */
+
+/* Which directory it is a copy of: constant. */
+struct store_directory {
+    uint64_t epoch, seed;
+    uint32_t shards;
+};
+
+void store_directory(struct store *store, struct store_directory *out);
+
+/* The disk of the data directory, until the store is destroyed. */
+struct disk *store_disk(struct store *store);
+
+/* Positions of one moment: numbers of batches. */
+struct store_position {
+    uint64_t begin; /* the log has all batches behind this one */
+    uint64_t
+        written;     /* the last one that is in the log's file; the history can
+                       * end with it */
+    uint64_t synced; /* <= written */
+    uint64_t applied; /* <= written; of a primary: written */
+    struct history history;
+};
+
+/* A look under the log's lock; does not wait for the disk. */
+void store_position(struct store *store, struct store_position *out);
+
+/* wal_follow_open of the store's log. */
+int store_follow(struct store *store, struct wal_follow *follow,
+    uint64_t from_seq, uint64_t bytes_max,
+    void (*more_fn)(struct wal_follow *follow));
+
+/* A replica, all of whose batches are applied first, becomes the primary: a
+ * term begins, at least least_term, as that of the node of that name (1 to
+ * NODE_NAME_MAX bytes), and changes are taken. *seq is the number of the term's
+ * first batch. Waits for the disk. One thread at a time for this,
+ * store_set_replica and store_put_batch. 0; what store_put_batch says, and it
+ * stays a replica; what wal_begin_term says. */
+int store_begin_term(struct store *store, const char *name, size_t name_len,
+    uint32_t least_term, uint64_t *seq);
+
+/* Nothing behind batch seq is acknowledged, nor has a manifest any of it; what
+ * is up to it may be, once the log itself lets it. UINT64_MAX: the log alone
+ * decides, as of a store of which nothing was said yet. Never goes back, but to
+ * begin with after store_set_replica or store_begin_term. Whoever waits is
+ * told. */
+void store_set_committed(struct store *store, uint64_t seq);
+
+#endif
