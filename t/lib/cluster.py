@@ -112,11 +112,8 @@ class Node(Daemon):
         """stats replicas: {replica: {figure: text}}."""
         with self.connect() as connection:
             lines = connection.stats("replicas")
-        found = {}
-        for name, value in lines.items():
-            replica, _, figure = name.rpartition(":")
-            found.setdefault(replica, {})[figure] = value
-        return found
+        return {name: dict(word.split("=", 1) for word in line.split())
+                for name, line in lines.items()}
 
     def sees(self, **wanted):
         """True where stats replication has these figures; never while it does
@@ -171,7 +168,7 @@ class Node(Daemon):
 
     def last(self):
         """The last batch of its log."""
-        return int(self.figures()["last_seq"])
+        return int(self.figures()["written_seq"])
 
 
 class Cluster:
