@@ -37,6 +37,7 @@ reply_is_server_error(int err)
     case ERR_NO_THREAD:
     case ERR_LOADING:
     case ERR_NOT_PRIMARY:
+    case ERR_FEW_REPLICAS:
     case ERR_DISK_FULL:
     case ERR_DISK:
     case ERR_UNSURE:
