@@ -57,10 +57,12 @@ struct node_config {
                                          * a primary */
     struct replica_file file; /* as it is on the disk now; the node's from here
                                * on: it writes it */
-    enum replica_level level; /* that it tells as a replica, and waits for */
-    unsigned semi_sync;       /* copies besides its own before a change of a
+    uint8_t boot_id[REPLICA_BOOT_BYTES]; /* of the kernel that runs
+                                          * (node_boot_id) */
+    enum replica_level level;            /* that it tells as a replica */
+    unsigned semi_sync;     /* copies besides its own before a change of a
                             * primary is acknowledged */
-    unsigned min_replicas;    /* fewer than so many that are heard: changes are
+    unsigned min_replicas;  /* fewer than so many that are heard: changes are
                             * refused; <= semi_sync */
     uint64_t max_lag_ms;    /* a replica that says nothing for longer does not
                             * count */
@@ -78,6 +80,10 @@ struct node_config {
 };
 
 struct node;
+
+/* Which start of the kernel this is, from /proc: before a sandbox. Zeroes where
+ * that cannot be read. */
+void node_boot_id(uint8_t out[REPLICA_BOOT_BYTES]);
 
 /* Starts the thread. What becomes of the store, replica or primary, is so when
  * it returns: a primary without a term has begun one. 0, ERR_NO_MEMORY,
@@ -108,6 +114,8 @@ struct node_wait {
     uint64_t ms; /* 0: until it is so */
     /* out: */
     unsigned n_have;
+    /* the node's: */
+    uint64_t until_us;
 };
 
 void node_wait(struct node *node, struct node_wait *wait);

@@ -26,7 +26,7 @@ sum_metrics(struct server_admin *admin, uint64_t sum[METRIC_COUNT])
 {
     mutex_assert_held(&admin->lock);
     for (int i = 0; i < METRIC_COUNT; i++) {
-        sum[i] = 0;
+        sum[i] = admin->kept[i];
     }
     for (unsigned i = 0; i < admin->n_workers; i++) {
         metric_sum(&admin->workers[i]->metrics, sum);
@@ -157,6 +157,15 @@ admin_init(struct server_admin *admin, const struct options *options)
     mutex_init(&admin->lock);
     prefixes_init(&admin->prefixes, (char)options->prefix_delimiter,
         options->stats_detail);
+}
+
+void
+admin_keep_metrics(struct server_admin *admin)
+{
+    mutex_lock(&admin->lock);
+    sum_metrics(admin, admin->kept);
+    admin->n_workers = 0;
+    mutex_unlock(&admin->lock);
 }
 
 void

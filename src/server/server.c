@@ -224,7 +224,7 @@ create_store(struct server *server)
         .shards = (unsigned)options->shards,
         .hot_bytes = options->hot_memory,
         .producers_max = (uint32_t)options->max_producers,
-        .items = {.limit_bytes = options->memory_limit,
+        .items = {.limit_bytes = atomic_load(&server->admin.memory_limit),
             .item_bytes_max = options->item_size_max,
             .keeps = options->keeps},
         .data =
@@ -333,10 +333,13 @@ stop_workers(struct server *server)
     }
     helpers_stop(&server->helpers);
     /* one of the last to end may have summed the metrics of all */
+    admin_keep_metrics(&server->admin);
     for (unsigned i = 0; i < server->n_workers; i++) {
         worker_destroy(&server->workers[i]);
     }
+    server->n_workers = 0;
     conn_rooms_fini(&server->rooms);
+    server->rooms = (struct conn_rooms){0};
 }
 
 static void
@@ -598,6 +601,8 @@ on_still_loading(uv_timer_t *timer)
     (void)process_notify("STATUS=loading\nEXTEND_TIMEOUT_USEC=10000000");
 }
 
+/* What there is each time that a store is loaded; all before it is there once.
+ */
 static int
 start_threads(struct server *server)
 {
@@ -646,27 +651,20 @@ close_signals(struct server *server)
     }
 }
 
-/* Takes down what there is, after open_loop. */
+/* Undoes start_threads, as far as that has come; it may be called anew. */
 static int
-stop_all(struct server *server)
+stop_threads(struct server *server)
 {
     int err = 0;
-    listener_stop(&server->listener);
-    uv_close((uv_handle_t *)&server->still_loading, NULL);
-    uv_close((uv_handle_t *)&server->log_timer, NULL);
     if (server->real != NULL) {
         store_end_calls(server->real);
     }
-    if (server->auth != NULL) {
-        auth_stop(server->auth);
-    }
     stop_workers(server);
-    if (server->auth != NULL) {
-        auth_destroy(&server->auth);
-    }
     if (server->has_watch) {
         items_set_witness(server->store->items, NULL);
         watch_stop(&server->watch);
+        server->watch = (struct watch_hub){0};
+        server->has_watch = false;
     }
     if (server->store != server->real) {
         server->hooks->unwrap_fn(&server->store);
@@ -677,6 +675,25 @@ stop_all(struct server *server)
             buf_addf(&server->why, "not all changes are on disk: %s",
                 err_text(err));
         }
+    }
+    server->store = NULL;
+    server->admin.store = NULL;
+    return err;
+}
+
+/* Takes down what there is, after open_loop. */
+static int
+stop_all(struct server *server)
+{
+    listener_stop(&server->listener);
+    uv_close((uv_handle_t *)&server->still_loading, NULL);
+    uv_close((uv_handle_t *)&server->log_timer, NULL);
+    if (server->auth != NULL) { /* sessions that wait for it get their end */
+        auth_stop(server->auth);
+    }
+    int err = stop_threads(server);
+    if (server->auth != NULL) {
+        auth_destroy(&server->auth);
     }
     /* the store's loader sends no more */
     uv_close((uv_handle_t *)&server->loaded, NULL);

@@ -24,6 +24,7 @@
 #include "store/keeper.h"
 #include "store/sorter.h"
 #include "store/store_life.h"
+#include "store/store_repl.h"
 #include "tier/tier.h"
 
 #include <pthread.h>
@@ -33,9 +34,10 @@
 enum { REAL_MAGIC = 0x73746f72 };
 
 struct real_store {
-    struct store store; /* first: the seam */
-    uint32_t magic;     /* REAL_MAGIC */
-    _Atomic int life;   /* enum store_life */
+    struct store store;  /* first: the seam */
+    uint32_t magic;      /* REAL_MAGIC */
+    _Atomic int life;    /* enum store_life */
+    _Atomic int refusal; /* see store_refuse_changes */
     struct qsbr qsbr;
     _Atomic(const struct schema *) schema;
     struct engine *engine;
@@ -144,8 +146,12 @@ real_fault(struct store *store)
     if (life_of(real) == STORE_LOADING) {
         return ERR_LOADING;
     }
-    return durable_is_replica(&real->durable) ? ERR_NOT_PRIMARY
-                                              : wal_fault(real->durable.wal);
+    if (durable_is_replica(&real->durable)) {
+        return ERR_NOT_PRIMARY;
+    }
+    /* relaxed: who looks a moment before it changes is as good */
+    int refusal = atomic_load_explicit(&real->refusal, memory_order_relaxed);
+    return refusal != 0 ? refusal : wal_fault(real->durable.wal);
 }
 
 static uint64_t
@@ -835,6 +841,15 @@ store_drain_batches(struct store *store)
     struct real_store *real = checked_real_of(store);
     ASSERT(real->has_applier);
     return applier_drain(&real->applier);
+}
+
+void
+store_refuse_changes(struct store *store, int err)
+{
+    ASSERT(err >= 0 && err < ERR_COUNT);
+    /* relaxed: see real_fault */
+    atomic_store_explicit(
+        &checked_real_of(store)->refusal, err, memory_order_relaxed);
 }
 
 uint64_t

@@ -72,7 +72,8 @@ START_TEST(test_all_errors)
         bool ours = err == ERR_NO_MEMORY || err == ERR_HOT_FULL ||
             err == ERR_TOO_LARGE || err == ERR_CLOSED || err == ERR_SYSTEM ||
             err == ERR_NO_THREAD || err == ERR_LOADING ||
-            err == ERR_NOT_PRIMARY || err == ERR_DISK_FULL ||
+            err == ERR_NOT_PRIMARY || err == ERR_STALE ||
+            err == ERR_FEW_REPLICAS || err == ERR_DISK_FULL ||
             err == ERR_DISK || err == ERR_FILE_SIZE || err == ERR_DIR_TAKEN ||
             err == ERR_NO_DATA_DIR || err == ERR_NO_CHECKPOINT ||
             err == ERR_UNSURE || err == ERR_UNSURE_SLOW ||

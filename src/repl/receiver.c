@@ -1,0 +1,705 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The states of a receiver:
+ *
+ *   IDLE <--> RESTING <--> DIALLING --> JOINED
+ *     ^          ^                        |
+ *     +----------+------- CLOSING <-------+
+ *
+ * JOINED: bytes are read, up to WIRE_READ_BYTES at a time, and made to frames;
+ * batches go to the store one by one. What the store has no room for waits
+ * here, with the bytes behind it, and nothing is read meanwhile. Once a turn
+ * the link is asked what is next: as a rule one ACK for all that has come.
+ *
+ * What can go wrong: nobody connects, or the other end; the store does not take
+ * a batch, or the disk a promise. Each ends the connection, if it is not to be
+ * tried again soon; after a rest, longer each time, it connects again. */
+#include "repl/receiver.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "base/steps.h"
+#include "repl/dial.h"
+#include "repl/node_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { NEXT_MAX = 64 /* orders of the link in one turn */ };
+
+#define BIT(name) STEP_TO(RECEIVER_##name)
+
+static const unsigned may_lead[RECEIVER_STATES_N] = {
+    [RECEIVER_IDLE] = BIT(RESTING) | BIT(IDLE),
+    [RECEIVER_RESTING] = BIT(IDLE) | BIT(DIALLING) | BIT(RESTING),
+    [RECEIVER_DIALLING] = BIT(IDLE) | BIT(RESTING) | BIT(JOINED),
+    [RECEIVER_JOINED] = BIT(CLOSING),
+    [RECEIVER_CLOSING] = BIT(IDLE) | BIT(RESTING)};
+
+static void
+move_to(struct receiver *receiver, enum receiver_state state)
+{
+    ASSERT_STEP(may_lead, receiver->state, state);
+    receiver->state = state;
+}
+
+/* 0 where there are no random numbers: good enough for a rest. */
+static uint32_t
+draw(void)
+{
+    uint32_t drawn;
+
+    return getrandom(&drawn, sizeof drawn, 0) == (ssize_t)sizeof drawn ? drawn
+                                                                       : 0;
+}
+
+/* ---- before there is a connection ---- */
+
+/* Connects again after a rest. */
+static void
+rest(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    uint64_t ms = receiver->rest_ms;
+
+    if (receiver->address[0] == '\0') {
+        move_to(receiver, RECEIVER_IDLE);
+        return;
+    }
+    move_to(receiver, RECEIVER_RESTING);
+    receiver->until_us =
+        node_clock_us(node) + (ms / 2 + draw() % (ms / 2 + 1)) * 1000;
+    receiver->rest_ms =
+        ms * 2 < RECEIVER_REST_MS_MAX ? ms * 2 : RECEIVER_REST_MS_MAX;
+    node_wake_at(node, receiver->until_us);
+}
+
+/* A try to connect has failed. */
+static void
+fail_to_dial(struct receiver *receiver, const char *why)
+{
+    struct node *node = receiver->node;
+
+    node->figures.dial_errors++;
+    log_line(node->config.logger,
+        receiver->is_failing ? LOG_DEBUG : LOG_WARNING,
+        "cannot reach the primary at %s: %s", receiver->address, why);
+    receiver->is_failing = true;
+    rest(receiver);
+}
+
+static void
+dial(struct receiver *receiver)
+{
+    struct dial_request request = {.number = ++receiver->number};
+    int error;
+
+    ASSERT(sizeof request.address == sizeof receiver->address);
+    memcpy(request.address, receiver->address, sizeof request.address);
+    error = dial_send_request(receiver->node->config.dial_fd, &request);
+    if (error != 0) {
+        fail_to_dial(receiver, strerror(error));
+        return;
+    }
+    move_to(receiver, RECEIVER_DIALLING);
+    receiver->until_us = receiver->node->now_us + RECEIVER_DIAL_MS * 1000;
+    node_wake_at(receiver->node, receiver->until_us);
+}
+
+static void on_moved(struct wire *wire);
+static void on_wire_closed(struct wire *wire);
+
+/* There is a connection: a link begins. */
+static void
+join(struct receiver *receiver, int fd)
+{
+    struct node *node = receiver->node;
+    uint8_t nonce[STREAM_NONCE_BYTES];
+
+    receiver->wire = (struct wire){
+        .moved_fn = on_moved, .closed_fn = on_wire_closed, .fd = -1};
+    if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce ||
+        stream_reader_init(&receiver->reader) != 0) {
+        close(fd);
+        fail_to_dial(receiver, err_text(ERR_NO_MEMORY));
+        return;
+    }
+    if (wire_open(&receiver->wire, &node->loop, fd) != 0) {
+        stream_reader_fini(&receiver->reader);
+        fail_to_dial(receiver, err_text(ERR_SYSTEM));
+        return;
+    }
+    move_to(receiver, RECEIVER_JOINED);
+    link_replica_init(&receiver->link, &node->self, nonce, node->now_us);
+    receiver->in_at = receiver->in_len = 0;
+    receiver->has_batches = receiver->has_batch = false;
+    receiver->is_paused = receiver->is_following = false;
+    node->figures.links++;
+    wire_read_on(&receiver->wire, true);
+}
+
+static void
+on_reply(uv_poll_t *poll, int status, int events)
+{
+    struct receiver *receiver = poll->data;
+    struct node *node = receiver->node;
+    struct dial_reply reply;
+    int error;
+
+    (void)status;
+    (void)events;
+    ASSERT(receiver->magic == RECEIVER_MAGIC);
+    node->now_us = node_clock_us(node);
+    error = dial_receive_reply(node->config.dial_fd, &reply);
+    if (error == EAGAIN) {
+        return;
+    }
+    if (error != 0) {
+        log_line(node->config.logger, LOG_ERROR,
+            "the process that connects is gone (%s): this server follows "
+            "nobody until it is started again",
+            strerror(error));
+        uv_poll_stop(&receiver->dial);
+        return;
+    }
+    if (receiver->state != RECEIVER_DIALLING ||
+        reply.number != receiver->number) {
+        if (reply.fd >= 0) { /* it has come too late */
+            close(reply.fd);
+        }
+    } else if (reply.fd < 0) {
+        fail_to_dial(receiver, reply.why);
+    } else {
+        join(receiver, reply.fd);
+    }
+}
+
+int
+receiver_start(struct node *node)
+{
+    struct receiver *receiver = &node->receiver;
+    int fd = node->config.dial_fd;
+
+    receiver->magic = RECEIVER_MAGIC;
+    receiver->node = node;
+    receiver->rest_ms = RECEIVER_REST_MS_MIN;
+    /* so that no reply to an earlier node is taken for one to this */
+    receiver->number = draw();
+    receiver->in = malloc(WIRE_READ_BYTES);
+    if (receiver->in == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    if (fd < 0) {
+        return 0;
+    }
+    if (uv_poll_init(&node->loop, &receiver->dial, fd) != 0) {
+        return ERR_SYSTEM;
+    }
+    receiver->dial.data = receiver;
+    receiver->is_dial_open = true;
+    uv_poll_start(&receiver->dial, UV_READABLE, on_reply);
+    return 0;
+}
+
+void
+receiver_fini(struct node *node)
+{
+    free(node->receiver.in);
+    node->receiver.in = NULL;
+}
+
+/* ---- the end of a link ---- */
+
+static void
+on_wire_closed(struct wire *wire)
+{
+    struct receiver *receiver = (struct receiver *)wire;
+
+    ASSERT(receiver->magic == RECEIVER_MAGIC);
+    stream_reader_fini(&receiver->reader);
+    rest(receiver);
+}
+
+static void
+leave(struct receiver *receiver, bool gently)
+{
+    move_to(receiver, RECEIVER_CLOSING);
+    if (gently) {
+        wire_end(&receiver->wire);
+    } else {
+        wire_close(&receiver->wire);
+    }
+}
+
+/* Says why the link is over, once for the same reason. */
+static void
+tell_end(struct receiver *receiver, const char *why)
+{
+    log_line(receiver->node->config.logger,
+        receiver->is_failing ? LOG_DEBUG : LOG_WARNING,
+        "the primary at %s: %s", receiver->address, why);
+    receiver->is_failing = true;
+}
+
+static void
+end_link(struct receiver *receiver)
+{
+    const struct link_end *end = &receiver->link.end;
+    char why[512];
+
+    node_count_end(receiver->node, end);
+    node_end_text(end, why, sizeof why);
+    tell_end(receiver, why);
+    leave(receiver, end->reason != LINK_TIMEOUT);
+}
+
+static void
+break_link(struct receiver *receiver, const char *why)
+{
+    tell_end(receiver, why);
+    leave(receiver, false);
+}
+
+void
+receiver_follow(struct node *node, const char *address)
+{
+    struct receiver *receiver = &node->receiver;
+
+    snprintf(receiver->address, sizeof receiver->address, "%s", address);
+    receiver->rest_ms = RECEIVER_REST_MS_MIN;
+    receiver->is_failing = false;
+    switch (receiver->state) {
+    case RECEIVER_JOINED:
+        leave(receiver, false);
+        return;
+    case RECEIVER_CLOSING:
+        return;
+    default:
+        rest(receiver);
+        receiver->until_us = node_clock_us(node);
+    }
+}
+
+void
+receiver_end(struct node *node)
+{
+    struct receiver *receiver = &node->receiver;
+
+    if (receiver->magic != RECEIVER_MAGIC) {
+        return; /* it was not started */
+    }
+    receiver_follow(node, "");
+    if (receiver->state == RECEIVER_CLOSING) {
+        wire_close(&receiver->wire);
+    }
+    if (receiver->is_dial_open) {
+        receiver->is_dial_open = false;
+        uv_close((uv_handle_t *)&receiver->dial, NULL);
+    }
+}
+
+/* ---- what comes ---- */
+
+/* Takes note that the store has not taken a batch. False: the link is over. */
+static bool
+pause_for(struct receiver *receiver, int err)
+{
+    struct node *node = receiver->node;
+
+    if (err == ERR_LOG_FULL || err == ERR_DISK_FULL || err == ERR_FILE_SIZE ||
+        err == ERR_NO_MEMORY || err == ERR_DISK) {
+        if (err != ERR_LOG_FULL && err != receiver->put_err) {
+            log_line(node->config.logger, LOG_WARNING,
+                "nothing is taken from the primary: %s", err_text(err));
+        }
+        receiver->put_err = err;
+        receiver->is_paused = true;
+        node_wake_at(node,
+            node->now_us +
+                (err == ERR_LOG_FULL ? 1U : 10U) * RECEIVER_RETRY_MS * 1000);
+        return true;
+    }
+    receiver->rest_ms = RECEIVER_REST_MS_MAX;
+    log_line(node->config.logger, LOG_ERROR,
+        "batch %llu of the primary at %s: %s",
+        (unsigned long long)receiver->batch.seq, receiver->address,
+        err_text(err));
+    break_link(receiver, "what it sends cannot be taken");
+    return false;
+}
+
+/* Hands what is left of the newest batches to the store. False: not all of it,
+ * or the link is over. */
+static bool
+put_batches(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+
+    while (receiver->has_batches) {
+        int err;
+
+        if (!receiver->has_batch &&
+            !message_next_batch(&receiver->batches, &receiver->batch)) {
+            receiver->has_batches = false;
+            return true;
+        }
+        receiver->has_batch = true;
+        err = store_put_batch(node->config.store, receiver->batch.seq,
+            receiver->batch.payload, receiver->batch.len);
+        if (err != 0) {
+            (void)pause_for(receiver, err);
+            return false;
+        }
+        receiver->has_batch = false;
+        receiver->is_paused = false;
+        receiver->put_err = 0;
+        receiver->put = receiver->batch.seq;
+        node->figures.received_batches++;
+    }
+    return true;
+}
+
+static struct link_node
+node_of(const struct receiver *receiver)
+{
+    const struct node *node = receiver->node;
+    const struct store_position *position = &node->position;
+    const struct replica_file *file = &node->config.file;
+    struct link_node out = {.directory = node->directory,
+        .promised = file->promised,
+        .history = &position->history,
+        .written = position->written,
+        .synced = position->synced,
+        .applied = position->applied,
+        .flags = (file->is_doubtful ? ACK_DOUBTFUL : 0U) |
+            (receiver->put_err == ERR_DISK_FULL ? ACK_DISK_FULL : 0U) |
+            (receiver->put_err == ERR_LOG_FULL ? ACK_HELD_UP : 0U),
+        .is_paused = receiver->is_paused};
+
+    return out;
+}
+
+/* What a node says that has no batch, or whose directory is not to be built
+ * upon: that it has none. */
+static const struct history no_history;
+
+static struct link_node
+node_to_greet(const struct receiver *receiver)
+{
+    struct link_node out = node_of(receiver);
+
+    if (out.written == 0 || receiver->node->config.file.is_salvaged) {
+        out.directory = (struct link_directory){0};
+        out.history = &no_history;
+        out.written = out.synced = out.applied = 0;
+    }
+    return out;
+}
+
+/* How old what is shown here is. */
+static void
+note_news(struct receiver *receiver, enum stream_type type)
+{
+    const struct message_news *news = &receiver->link.news;
+    struct fresh *fresh = &receiver->fresh;
+
+    if ((type != STREAM_BATCHES && type != STREAM_HEARTBEAT) ||
+        (news->flags & NEWS_AUTHORITY) == 0 ||
+        receiver->link.state != LINK_REPLICA_FOLLOWING) {
+        return;
+    }
+    if (fresh->n > 0 && fresh->at[fresh->n - 1].last > news->last) {
+        fresh->n = 0; /* of another log */
+    }
+    fresh_add(fresh, news->last, receiver->node->now_us, news->rtt_us);
+}
+
+/* Does with one frame what is to be done. False: the link is over, or nothing
+ * more can be taken now. */
+static bool
+take_frame(struct receiver *receiver, const struct stream_frame *frame)
+{
+    struct link_node node = node_to_greet(receiver);
+    enum link_step step = link_replica_take(
+        &receiver->link, &node, frame, receiver->node->now_us);
+
+    receiver->reader.session = receiver->link.session;
+    if (step == LINK_ENDING) {
+        return false;
+    }
+    note_news(receiver, frame->type);
+    if (step == LINK_YOURS && frame->type == STREAM_BATCHES) {
+        receiver->batches = receiver->link.batches;
+        receiver->has_batches = true;
+    }
+    return true;
+}
+
+/* Takes the frames that are there, as far as they can be taken. */
+static void
+take_frames(struct receiver *receiver)
+{
+    for (;;) {
+        const uint8_t *bytes = receiver->in + receiver->in_at;
+        size_t len = receiver->in_len - receiver->in_at;
+        struct stream_frame frame;
+        enum stream_step step;
+
+        if (!put_batches(receiver) || receiver->state != RECEIVER_JOINED ||
+            !link_replica_may_take(&receiver->link)) {
+            return;
+        }
+        step = stream_read(&receiver->reader, &bytes, &len, &frame);
+        receiver->in_at = receiver->in_len - len;
+        if (step == STREAM_WRONG) {
+            link_replica_wrong(&receiver->link, &receiver->reader.fault);
+        }
+        if (step != STREAM_FRAME || !take_frame(receiver, &frame)) {
+            return;
+        }
+    }
+}
+
+/* Bytes wait, or it is to be looked at. */
+static void
+on_moved(struct wire *wire)
+{
+    struct receiver *receiver = (struct receiver *)wire;
+    struct node *node = receiver->node;
+    size_t len;
+
+    ASSERT(receiver->magic == RECEIVER_MAGIC);
+    node->now_us = node_clock_us(node);
+    if (receiver->state != RECEIVER_JOINED || !wire->is_reading) {
+        return;
+    }
+    ASSERT(receiver->in_at == receiver->in_len);
+    if (!wire_read(wire, receiver->in, WIRE_READ_BYTES, &len)) {
+        break_link(receiver, wire->why);
+        return;
+    }
+    receiver->in_at = 0;
+    receiver->in_len = len;
+    if (len > 0) {
+        node->figures.received_bytes += len;
+        link_replica_heard(&receiver->link, node->now_us);
+    }
+}
+
+/* ---- what the link orders ---- */
+
+static void
+tell_follows(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    const struct link_replica *link = &receiver->link;
+
+    if (receiver->is_following || link->state != LINK_REPLICA_FOLLOWING) {
+        return;
+    }
+    receiver->is_following = true;
+    receiver->is_failing = false;
+    receiver->rest_ms = RECEIVER_REST_MS_MIN;
+    receiver->sound_seq = link->last;
+    log_line(node->config.logger, LOG_INFO,
+        "follows the primary %.*s at %s, term %llu, from batch %llu on",
+        (int)link->name_len, link->name, receiver->address,
+        (unsigned long long)link->term, (unsigned long long)link->verdict_seq);
+}
+
+static void
+promise(struct receiver *receiver, uint64_t term)
+{
+    int err = node_promise(receiver->node, term);
+
+    if (err != 0) {
+        log_line(receiver->node->config.logger, LOG_ERROR,
+            "term %llu of the primary cannot be promised: %s",
+            (unsigned long long)term, err_file_text(err));
+        break_link(receiver, "its term is not promised");
+        return;
+    }
+    link_replica_promised(&receiver->link);
+}
+
+/* The log has to be cut, which a start does. */
+static void
+cut_log(struct receiver *receiver, uint64_t seq)
+{
+    struct node *node = receiver->node;
+    struct replica_file file = node->config.file;
+    int err;
+
+    file.cut_seq = seq;
+    err = node_write_file(node, &file);
+    if (err != 0) {
+        log_line(node->config.logger, LOG_ERROR,
+            "the log is to be cut behind batch %llu, and that cannot be "
+            "noted: %s",
+            (unsigned long long)seq, err_file_text(err));
+        break_link(receiver, "the log cannot be cut");
+        return;
+    }
+    node->figures.cuts++;
+    log_line(node->config.logger, LOG_WARNING,
+        "batches behind %llu are not the primary's: the log is cut, and the "
+        "directory loaded anew",
+        (unsigned long long)seq);
+    leave(receiver, false);
+    node_reload(node);
+}
+
+/* Does what the link orders. False: nothing is left to do now. */
+static bool
+do_next(struct receiver *receiver, const struct link_node *here)
+{
+    struct node *node = receiver->node;
+    uint8_t out[LINK_SEND_MAX];
+    struct link_order order;
+
+    link_replica_next(&receiver->link, here, node->now_us, out, &order);
+    switch (order.what) {
+    case LINK_SEND:
+        wire_send(&receiver->wire, out, order.len);
+        return true;
+    case LINK_PROMISE:
+        promise(receiver, order.term);
+        return receiver->state == RECEIVER_JOINED;
+    case LINK_CUT_LOG:
+        cut_log(receiver, order.seq);
+        return false;
+    case LINK_COPY:
+        break_link(receiver, "it would send a snapshot");
+        return false;
+    case LINK_CLOSE:
+        end_link(receiver);
+        return false;
+    default:
+        node_wake_at(node, order.until_us);
+        return false;
+    }
+}
+
+/* The node has all that its primary had when it came: it may be counted on
+ * again. */
+static void
+look_whether_sound(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    struct replica_file file = node->config.file;
+
+    if (!file.is_doubtful || !receiver->is_following ||
+        node->position.synced < receiver->sound_seq) {
+        return;
+    }
+    file.is_doubtful = false;
+    if (node_write_file(node, &file) == 0) {
+        log_line(node->config.logger, LOG_INFO,
+            "all is here that may have been lost");
+    }
+}
+
+/* What has come of the frames so far. */
+static void
+note_positions(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    const struct store_position *position = &node->position;
+    uint64_t committed = link_replica_committed(&receiver->link);
+
+    if (receiver->link.state != LINK_REPLICA_FOLLOWING) {
+        return;
+    }
+    tell_follows(receiver);
+    node_set_committed(node, link__earlier(committed, receiver->put));
+    look_whether_sound(receiver);
+    if (position->applied < position->written ||
+        position->written < receiver->put) {
+        node_wake_at(node, node->now_us + RECEIVER_LOOK_MS * 1000);
+    }
+}
+
+static void
+turn_link(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+
+    for (unsigned n = 0; receiver->state == RECEIVER_JOINED; n++) {
+        struct link_node here;
+
+        take_frames(receiver);
+        if (receiver->state != RECEIVER_JOINED) {
+            return;
+        }
+        if (receiver->wire.has_failed) {
+            break_link(receiver, receiver->wire.why);
+            return;
+        }
+        node_look(node);
+        note_positions(receiver);
+        if (!wire_has_room(&receiver->wire) || n == NEXT_MAX) {
+            node_wake_at(node,
+                n == NEXT_MAX
+                    ? node->now_us
+                    : receiver->link.heard_us + node->self.timeout_us);
+            break;
+        }
+        here = receiver->link.state == LINK_REPLICA_FOLLOWING
+            ? node_of(receiver)
+            : node_to_greet(receiver);
+        if (!do_next(receiver, &here)) {
+            break;
+        }
+    }
+    if (receiver->state == RECEIVER_JOINED) {
+        wire_read_on(&receiver->wire,
+            receiver->in_at == receiver->in_len && !receiver->is_paused);
+    }
+}
+
+/* Up to when what is read here is fresh enough. */
+static void
+note_freshness(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    uint64_t stale_us = node->config.stale_ms * 1000;
+    uint64_t age_us =
+        fresh_age_us(&receiver->fresh, node->position.applied, node->now_us);
+    uint64_t until_us = stale_us == 0 ? UINT64_MAX
+        : age_us >= stale_us          ? 0
+                                      : node->now_us + stale_us - age_us;
+
+    /* relaxed: a number that stands for itself */
+    atomic_store_explicit(
+        &node->fresh_until_us, until_us, memory_order_relaxed);
+}
+
+void
+receiver_turn(struct node *node)
+{
+    struct receiver *receiver = &node->receiver;
+
+    switch (receiver->state) {
+    case RECEIVER_RESTING:
+        if (node->now_us >= receiver->until_us) {
+            dial(receiver);
+        }
+        node_wake_at(node, receiver->until_us);
+        break;
+    case RECEIVER_DIALLING:
+        if (node->now_us >= receiver->until_us) {
+            fail_to_dial(receiver, "who connects does not answer");
+        }
+        node_wake_at(node, receiver->until_us);
+        break;
+    case RECEIVER_JOINED:
+        turn_link(receiver);
+        break;
+    default:
+        break;
+    }
+    note_freshness(receiver);
+}
