@@ -458,28 +458,37 @@ AWAY_S = 60
 CUT_OFF = 10
 
 
-def add_replicas(count, away_s=AWAY_S):
-    """count rounds of all kinds; as root also with networks and disks."""
-    has_root = os.geteuid() == 0
+def add_rounds(count, has_root):
+    """count rounds; has_root: with networks and disks that fail."""
     modes = ("interval", "always")
     for mode in modes:
         left = max(1, count // len(modes))
         part = 0
         while left > 0:
             some = min(left, REPLICA_ROUNDS)
-            tap.add("three nodes, --sync=%s: %d rounds%s" % (
-                mode, some, ", part %d" % part if part else ""),
+            tap.add("three nodes%s, --sync=%s: %d rounds%s" % (
+                " on three machines" if has_root else "", mode, some,
+                ", part %d" % part if part else ""),
                 run_replicas, some, SEED + part, has_root, mode)
             left -= some
             part += 1
+
+
+def add_replicas(count, away_s=AWAY_S, cut_off=CUT_OFF):
+    """What needs no root."""
+    add_rounds(count, False)
     for harm in ("kill", "stop"):
         tap.add("a replica is away for %g s (%s): no snapshot" % (
             away_s, harm), run_away, away_s, harm)
     tap.add("a replica whose log is gone: a snapshot, cut off %d times"
-            % CUT_OFF, run_behind)
-    if has_root:
-        tap.add("the primary loses the end of its log: its replicas are cut",
-                run_lost_tail, max(2, count // 50))
+            % cut_off, run_behind, cut_off)
+
+
+def add_machines(count):
+    """What does."""
+    add_rounds(count, True)
+    tap.add("the primary loses the end of its log: its replicas are cut",
+            run_lost_tail, max(2, count // 50))
 
 
 def run_replicas(count, seed, has_root, mode):
@@ -498,8 +507,8 @@ def run_away(seconds, harm):
         changes, before, after))
 
 
-def run_behind():
-    tap.note("%d bytes of snapshots" % replicas.behind(CUT_OFF, tell=tell))
+def run_behind(cut_off):
+    tap.note("%d bytes of snapshots" % replicas.behind(cut_off, tell=tell))
 
 
 def run_lost_tail(count):

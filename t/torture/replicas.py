@@ -15,8 +15,8 @@ primary by hand, while the old one is gone or goes on. Then all is mended, and
 Only one node is harmed at a time, for with one copy more than the primary's no
 more is promised.
 
-Where there may be no namespaces and no file systems (no root), the machines are
-one, and there is no cut of network or power.
+Without root the three are processes of one machine, and there is no cut of
+network or power.
 """
 
 import random
