@@ -489,7 +489,7 @@ free_node(struct node *node)
     /* relaxed: nobody else is there any more */
     free(atomic_load_explicit(&node->primary, memory_order_relaxed));
     receiver_fini(node);
-    free(node->sender.listen);
+    sender_fini(node);
     mutex_fini(&node->lock);
     node->magic = 0;
     free(node);
@@ -599,6 +599,8 @@ node_stop(struct node **node)
     bell_ring(&it->bell);
     pthread_join(it->thread, NULL);
     store_unlisten(it->config.store, &it->listener);
+    sender_fini(it); /* whose threads ring until then */
+    receiver_fini(it);
     close_loop(it);
     node_end_file(it);
     free_node(it);
