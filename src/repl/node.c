@@ -162,7 +162,7 @@ follow(struct node *node, const char *address)
     }
     if (node->state != NODE_STATE_FOLLOWING) {
         sender_end(node, false);
-        err = store_set_replica(node->config.store, true);
+        err = store_set_replica(node->config.store);
         if (err != 0) {
             return err;
         }

@@ -47,13 +47,15 @@ store__cease_to_follow(struct real_store *real)
     }
 }
 
-/* Of a store that is open, and whose directory is replicated. */
+/* Of a store that has loaded, whether or not it has begun, and whose directory
+ * is replicated. */
 static struct real_store *
 replicated(struct store *store)
 {
     struct real_store *real = store__real(store);
     ASSERT(real->is_durable && real->durable.config.is_replicated);
-    ASSERT(store__life(real) != STORE_LOADING);
+    ASSERT(store__life(real) != STORE_LOADING ||
+        (real->has_loaded && real->loading == NULL));
     return real;
 }
 
