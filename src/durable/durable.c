@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cold/segment_head.h"
+#include "durable/durable_commit.h"
 #include "durable/durable_names.h"
 #include "durable/durable_owner.h"
 #include "durable/durable_position.h"
@@ -370,6 +371,8 @@ durable_open(struct durable *durable, const struct data_config *config,
         .magic = DURABLE_MAGIC,
         .config = *config};
     durable->config.clock = clock_or_system(config->clock);
+    durable->config.has_whole_records |= config->is_replicated;
+    durable_commit_init(durable);
     manifest_init(&durable->manifest);
     durable->disk = config->disk;
     if (durable->disk == NULL &&
@@ -396,6 +399,7 @@ durable_open(struct durable *durable, const struct data_config *config,
     }
     *shards = durable->manifest.shards;
     *seed = durable->manifest.seed;
+    durable->seed = *seed;
     mutex_init(&durable->edit_lock);
     mutex_init(&durable->manifest_lock);
     return 0;
@@ -639,7 +643,9 @@ open_log(struct durable *durable, const struct replay_end *end)
             .before_epoch = end->epoch,
             .first_number = manifest->log_number, /* prepare_log */
             .next_number = is_first ? manifest->log_number : end->number + 1,
-            .next_seq = recover__next_seq(end),
+            .next_seq = config->is_replicated ? end->next_seq
+                                              : recover__next_seq(end),
+            .is_replica = config->is_replicated,
             .terms = &durable->terms,
             .before_end = is_first ? 0 : end->end}};
     int err = recover_check_end(manifest, end, config->logger);
