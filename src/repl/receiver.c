@@ -91,12 +91,25 @@ fail_to_dial(struct receiver *receiver, const char *why)
     rest(receiver);
 }
 
+/* What was put has to be written first, and a copy to be over: what the other
+ * end is told at the beginning does not change until it answers. */
+static bool
+may_dial(struct receiver *receiver)
+{
+    return receiver->put <= receiver->node->position.written &&
+        receiver->copy == NULL;
+}
+
 static void
 dial(struct receiver *receiver)
 {
     struct dial_request request = {.number = ++receiver->number};
     int error;
 
+    if (!may_dial(receiver)) {
+        rest(receiver);
+        return;
+    }
     ASSERT(sizeof request.address == sizeof receiver->address);
     memcpy(request.address, receiver->address, sizeof request.address);
     error = dial_send_request(receiver->node->config.dial_fd, &request);
@@ -118,18 +131,20 @@ join(struct receiver *receiver, int fd)
 {
     struct node *node = receiver->node;
     uint8_t nonce[STREAM_NONCE_BYTES];
+    int err;
 
-    receiver->wire = (struct wire){
-        .moved_fn = on_moved, .closed_fn = on_wire_closed, .fd = -1};
+    receiver->wire =
+        (struct wire){.moved_fn = on_moved, .closed_fn = on_wire_closed};
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce ||
         stream_reader_init(&receiver->reader) != 0) {
         close(fd);
         fail_to_dial(receiver, err_text(ERR_NO_MEMORY));
         return;
     }
-    if (wire_open(&receiver->wire, &node->loop, fd) != 0) {
+    err = wire_open(&receiver->wire, &node->loop, fd, node->config.tls, true);
+    if (err != 0) {
         stream_reader_fini(&receiver->reader);
-        fail_to_dial(receiver, err_text(ERR_SYSTEM));
+        fail_to_dial(receiver, err_text(err));
         return;
     }
     move_to(receiver, RECEIVER_JOINED);
@@ -207,6 +222,7 @@ receiver_start(struct node *node)
 void
 receiver_fini(struct node *node)
 {
+    copy_in_destroy(&node->receiver.copy);
     free(node->receiver.in);
     node->receiver.in = NULL;
 }
@@ -227,6 +243,9 @@ static void
 leave(struct receiver *receiver, bool gently)
 {
     move_to(receiver, RECEIVER_CLOSING);
+    if (receiver->copy != NULL) {
+        copy_in_stop(receiver->copy);
+    }
     if (gently) {
         wire_end(&receiver->wire);
     } else {
@@ -434,8 +453,62 @@ take_frame(struct receiver *receiver, const struct stream_frame *frame)
     if (step == LINK_YOURS && frame->type == STREAM_BATCHES) {
         receiver->batches = receiver->link.batches;
         receiver->has_batches = true;
+    } else if (step == LINK_YOURS) {
+        copy_in_put(receiver->copy, frame);
     }
     return true;
+}
+
+/* Something is next of a snapshot. Any thread. */
+static void
+on_wake(void *context)
+{
+    struct node *node = context;
+
+    bell_hold(&node->bell);
+    bell_ring(&node->bell);
+}
+
+/* False: it cannot begin, and the link is over. */
+static bool
+begin_copy(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    struct link_node here = node_to_greet(receiver);
+    const struct copy_in_config config = {
+        .disk = store_disk(node->config.store),
+        .logger = node->config.logger,
+        .epoch = here.directory.epoch,
+        .wake_fn = on_wake,
+        .context = node};
+    int err = copy_in_start(&config, &receiver->copy);
+
+    if (err != 0) {
+        break_link(receiver, err_text(err));
+        return false;
+    }
+    log_line(node->config.logger, LOG_WARNING,
+        "the primary %.*s at %s sends a snapshot",
+        (int)receiver->link.name_len, receiver->link.name, receiver->address);
+    return true;
+}
+
+/* True where the next frame may be taken. */
+static bool
+may_take(struct receiver *receiver)
+{
+    if (receiver->state != RECEIVER_JOINED ||
+        !link_replica_may_take(&receiver->link)) {
+        return false;
+    }
+    if (receiver->link.state != LINK_REPLICA_COPYING) {
+        return true;
+    }
+    if (receiver->copy == NULL && !begin_copy(receiver)) {
+        return false;
+    }
+    receiver->is_paused = !copy_in_may_put(receiver->copy);
+    return !receiver->is_paused;
 }
 
 /* Takes the frames that are there, as far as they can be taken. */
@@ -448,8 +521,7 @@ take_frames(struct receiver *receiver)
         struct stream_frame frame;
         enum stream_step step;
 
-        if (!put_batches(receiver) || receiver->state != RECEIVER_JOINED ||
-            !link_replica_may_take(&receiver->link)) {
+        if (!put_batches(receiver) || !may_take(receiver)) {
             return;
         }
         step = stream_read(&receiver->reader, &bytes, &len, &frame);
@@ -477,10 +549,7 @@ on_moved(struct wire *wire)
         return;
     }
     ASSERT(receiver->in_at == receiver->in_len);
-    if (!wire_read(wire, receiver->in, WIRE_READ_BYTES, &len)) {
-        break_link(receiver, wire->why);
-        return;
-    }
+    (void)wire_read(wire, receiver->in, WIRE_READ_BYTES, &len);
     receiver->in_at = 0;
     receiver->in_len = len;
     if (len > 0) {
@@ -504,6 +573,9 @@ tell_follows(struct receiver *receiver)
     receiver->is_failing = false;
     receiver->rest_ms = RECEIVER_REST_MS_MIN;
     receiver->sound_seq = link->last;
+    if (receiver->put < link->verdict_seq) {
+        receiver->put = link->verdict_seq;
+    }
     log_line(node->config.logger, LOG_INFO,
         "follows the primary %.*s at %s, term %llu, from batch %llu on",
         (int)link->name_len, link->name, receiver->address,
@@ -552,6 +624,53 @@ cut_log(struct receiver *receiver, uint64_t seq)
     node_reload(node);
 }
 
+/* All of a snapshot is here: a start puts it in the directory's place. */
+static void
+exchange(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+
+    log_line(node->config.logger, LOG_WARNING,
+        "a snapshot of the primary has come: the directory is loaded anew");
+    if (receiver->state == RECEIVER_JOINED) {
+        leave(receiver, false);
+    }
+    node_reload(node);
+}
+
+/* Goes on with a snapshot. False: nothing is left to do now. */
+static bool
+do_copy(struct receiver *receiver, uint64_t until_us)
+{
+    struct node *node = receiver->node;
+    struct copy_figures figures;
+    struct copy_piece piece;
+    size_t len;
+
+    if (receiver->copy == NULL && !begin_copy(receiver)) {
+        return false;
+    }
+    switch (copy_in_next(receiver->copy, &piece)) {
+    case COPY_FRAME:
+        len = link_replica_have(
+            &receiver->link, piece.frame, piece.len, node->now_us);
+        wire_send(&receiver->wire, piece.frame, len);
+        return true;
+    case COPY_DONE:
+        exchange(receiver);
+        return false;
+    case COPY_FAILED:
+        copy_in_figures(receiver->copy, &figures);
+        receiver->rest_ms = RECEIVER_REST_MS_MAX;
+        break_link(receiver,
+            figures.what != NULL ? figures.what : err_file_text(figures.err));
+        return false;
+    default:
+        node_wake_at(node, until_us);
+        return false;
+    }
+}
+
 /* Does what the link orders. False: nothing is left to do now. */
 static bool
 do_next(struct receiver *receiver, const struct link_node *here)
@@ -572,8 +691,7 @@ do_next(struct receiver *receiver, const struct link_node *here)
         cut_log(receiver, order.seq);
         return false;
     case LINK_COPY:
-        break_link(receiver, "it would send a snapshot");
-        return false;
+        return do_copy(receiver, order.until_us);
     case LINK_CLOSE:
         end_link(receiver);
         return false;
@@ -622,6 +740,40 @@ note_positions(struct receiver *receiver)
     }
 }
 
+/* Has what the store took be written: nobody else commits it. */
+static void
+write_batches(struct receiver *receiver)
+{
+    if (receiver->put > receiver->node->position.written) {
+        (void)store_commit(receiver->node->config.store, receiver->put);
+    }
+}
+
+/* The socket is at its end; the last frame may have said why. */
+static void
+end_or_break(struct receiver *receiver)
+{
+    if (receiver->link.state == LINK_REPLICA_ENDED) {
+        end_link(receiver);
+    } else {
+        break_link(receiver, receiver->wire.why);
+    }
+}
+
+/* Nothing can be sent: the other end may be dead. */
+static void
+look_for_life(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    uint64_t until_us = receiver->link.heard_us + node->self.timeout_us;
+
+    if (node->now_us >= until_us && !receiver->is_paused) {
+        break_link(receiver, link_reason_text(LINK_TIMEOUT));
+        return;
+    }
+    node_wake_at(node, until_us);
+}
+
 static void
 turn_link(struct receiver *receiver)
 {
@@ -635,16 +787,18 @@ turn_link(struct receiver *receiver)
             return;
         }
         if (receiver->wire.has_failed) {
-            break_link(receiver, receiver->wire.why);
+            end_or_break(receiver);
             return;
         }
+        write_batches(receiver);
         node_look(node);
         note_positions(receiver);
-        if (!wire_has_room(&receiver->wire) || n == NEXT_MAX) {
-            node_wake_at(node,
-                n == NEXT_MAX
-                    ? node->now_us
-                    : receiver->link.heard_us + node->self.timeout_us);
+        if (!wire_has_room(&receiver->wire)) {
+            look_for_life(receiver);
+            break;
+        }
+        if (n == NEXT_MAX) {
+            node_wake_at(node, node->now_us);
             break;
         }
         here = receiver->link.state == LINK_REPLICA_FOLLOWING
@@ -677,11 +831,30 @@ note_freshness(struct receiver *receiver)
         &node->fresh_until_us, until_us, memory_order_relaxed);
 }
 
+/* Frees the copy of a link that is over, when its thread is through. */
+static void
+end_copy(struct receiver *receiver)
+{
+    struct copy_piece piece;
+
+    if (receiver->copy == NULL || !copy_in_is_over(receiver->copy)) {
+        return;
+    }
+    if (copy_in_next(receiver->copy, &piece) == COPY_DONE) {
+        exchange(receiver);
+    }
+    copy_in_destroy(&receiver->copy);
+}
+
 void
 receiver_turn(struct node *node)
 {
     struct receiver *receiver = &node->receiver;
 
+    if (receiver->state != RECEIVER_JOINED) {
+        write_batches(receiver);
+        end_copy(receiver);
+    }
     switch (receiver->state) {
     case RECEIVER_RESTING:
         if (node->now_us >= receiver->until_us) {

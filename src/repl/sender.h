@@ -18,6 +18,7 @@
 enum {
     SENDER_MAGIC = 0x72646e73,
     SENDER_REFUSED_MAX = 8, /* connections that are told so, at a time */
+    SENDER_ALL_MAX = 64,    /* also those that are closing, or have gone */
     SENDER_TURN_FRAMES = 4, /* to one replica in one turn */
     SENDER_KEPT_MS = 600000 /* the log is kept for one that has gone */
 };
@@ -32,11 +33,14 @@ struct sender_stream {
     char address[64]; /* where it is connected from */
     uint64_t opened_us;
     bool is_refused; /* it is told why and closed; there is no link then */
-    bool is_over;    /* it is being closed */
+    bool is_over;    /* it is being closed, or has been */
     bool is_wire_closed;
     bool is_told; /* the log has a line of where it begins */
     struct stream_reader reader;
     struct link_primary link;
+    uint8_t in[WIRE_READ_LEAST];
+    size_t in_at, in_len;     /* of in, taken so far, and all */
+    struct sender_copy *copy; /* that is sent; NULL: none */
 
     /* Batches that are gathered for a frame: by the thread that reads the log
      * while is_working, else by the node's. */
@@ -54,12 +58,19 @@ struct sender_stream {
     uint64_t last; /* batch that was gathered */
     int fill_err;
     _Atomic bool has_more; /* any thread: is_at_end may be no more so */
+
+    /* Its place in the log when it has gone. */
+    bool keeps_place, is_kept, is_parked;
+    struct wal_follow kept;
+    uint64_t parked_us; /* since when */
 };
 
 struct sender {
     uv_poll_t *listen; /* owned, n_listen of them */
     unsigned n_listen;
     struct sender_stream *streams;
+    struct sender_copy *copies;    /* snapshots that are sent, or kept for */
+    unsigned n_all;                /* in streams */
     unsigned n_streams, n_refused; /* that are not over */
     bool refuses_changes;          /* as the store was told */
     uint64_t term_seq;             /* of the first batch of the term */
@@ -71,6 +82,10 @@ int sender_start(struct node *node);
 /* Ends all streams; in_full: and accepts no more. The loop has to run until all
  * is closed. */
 void sender_end(struct node *node, bool in_full);
+
+/* Waits until no snapshot is read any more, and frees all. The loop has
+ * ended. */
+void sender_fini(struct node *node);
 
 /* The node is a primary whose term begins with batch seq. */
 void sender_begin(struct node *node, uint64_t seq);
