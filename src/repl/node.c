@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The life of a node:
  *
- *   STARTING --> LEADING <--> FOLLOWING
- *       |            |            |
- *       +----------> RELOADING <--+
- *                    |
- *   each of them --> ENDING
+ *   STARTING --> LEADING <-- FOLLOWING <-- STARTING
+ *                   |            |
+ *                   +-> RELOADING <-+       each of them --> ENDING
  *
  * All is done on one thread, in turns: what has come on sockets is taken in
  * their callbacks; then, once before each poll, everybody is asked what is next
@@ -38,7 +36,7 @@
 
 static const unsigned may_lead[NODE_STATES_N] = {
     [NODE_STATE_STARTING] = BIT(LEADING) | BIT(FOLLOWING) | BIT(ENDING),
-    [NODE_STATE_LEADING] = BIT(FOLLOWING) | BIT(RELOADING) | BIT(ENDING),
+    [NODE_STATE_LEADING] = BIT(RELOADING) | BIT(ENDING),
     [NODE_STATE_FOLLOWING] = BIT(LEADING) | BIT(RELOADING) | BIT(ENDING),
     [NODE_STATE_RELOADING] = BIT(ENDING),
     [NODE_STATE_ENDING] = 0};
@@ -135,8 +133,10 @@ lead(struct node *node)
         return err;
     }
     ASSERT(seq == seq_first(term));
+    mutex_lock(&node->lock);
+    node->follows[0] = '\0';
+    mutex_unlock(&node->lock);
     node->term = term;
-    node->committed = 0;
     node_move(node, NODE_STATE_LEADING);
     /* relaxed: a number that stands for itself */
     atomic_store_explicit(
@@ -150,37 +150,51 @@ lead(struct node *node)
     return 0;
 }
 
+/* The node ceases to be the primary. Changes of clients may be under way, also
+ * such as wait for the disk: the tables are not to be trusted as a replica's
+ * until they are loaded from the log. */
+static void
+demote(struct node *node)
+{
+    store_refuse_changes(node->config.store, ERR_NOT_PRIMARY);
+    sender_end(node, false);
+    node->figures.demotions++;
+    log_line(node->config.logger, LOG_WARNING,
+        "this node is no primary any more: the directory is loaded anew");
+    node_reload(node);
+}
+
 /* The node follows that address. 0, or why it is what it was. */
 static int
 follow(struct node *node, const char *address)
 {
-    bool was_primary = node->state == NODE_STATE_LEADING;
-    int err;
-
     if (node->config.dial_fd < 0) {
         return ERR_SYSTEM;
     }
-    if (node->state != NODE_STATE_FOLLOWING) {
-        sender_end(node, false);
-        err = store_set_replica(node->config.store, true);
-        if (err != 0) {
-            return err;
-        }
-        store_refuse_changes(node->config.store, 0);
-        node->committed = 0;
-        node_move(node, NODE_STATE_FOLLOWING);
+    mutex_lock(&node->lock);
+    snprintf(node->follows, sizeof node->follows, "%s", address);
+    mutex_unlock(&node->lock);
+    log_line(node->config.logger, LOG_WARNING,
+        "this node follows the primary at %s", address);
+    if (node->state == NODE_STATE_LEADING) {
+        demote(node);
+        return 0;
     }
-    if (was_primary) {
-        node->figures.demotions++;
-        log_line(node->config.logger, LOG_WARNING,
-            "this node is no primary any more");
+    if (node->state == NODE_STATE_STARTING) {
+        node_move(node, NODE_STATE_FOLLOWING);
     }
     node->term = node->config.file.promised;
     node_set_primary(node, "", 0);
-    log_line(node->config.logger, LOG_WARNING,
-        "this node follows the primary at %s", address);
     receiver_follow(node, address);
     return 0;
+}
+
+void
+node_follows(struct node *node, char out[NODE_ADDRESS_MAX + 1])
+{
+    mutex_lock(&node->lock);
+    memcpy(out, node->follows, sizeof node->follows);
+    mutex_unlock(&node->lock);
 }
 
 void

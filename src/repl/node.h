@@ -40,7 +40,8 @@ enum node_role {
 };
 
 struct node_config {
-    struct store *store; /* not begun yet, all is loaded; outlives the node */
+    struct store *store; /* of a directory that is replicated; all is loaded,
+                          * it need not have begun; outlives the node */
     struct logger *logger;
     const struct clock *clock; /* NULL: the system's */
     struct node_name name;     /* of this node */
@@ -73,8 +74,9 @@ struct node_config {
                         * be older; 0: never */
     unsigned priority;
     /* The process must destroy the store and load the directory anew: an
-     * exchange or a cut is ordered. Called once, on the node's thread; nothing
-     * is done meanwhile but what is being read. */
+     * exchange or a cut is ordered, or a primary becomes a replica. What it is
+     * to follow then node_follows says, before node_stop. Called once, on the
+     * node's thread; nothing is done meanwhile but what is being read. */
     void (*reload_fn)(void *context);
     void *context;
 };
@@ -100,7 +102,8 @@ struct node_order {
     struct store_call call; /* done_fn on the node's thread */
     char address[NODE_ADDRESS_MAX + 1];
     /* out: */
-    int err; /* 0: the role is that now; ERR_CLOSED, ERR_SYSTEM (nobody can
+    int err; /* 0: the role is that now, or, of a primary, when the directory has
+              * been loaded anew; ERR_CLOSED, ERR_SYSTEM (nobody can
               * connect), or as of store_begin_term */
 };
 
@@ -121,6 +124,10 @@ struct node_wait {
 void node_wait(struct node *node, struct node_wait *wait);
 
 /* Answers at once, any thread. */
+
+/* HOST:PORT that it follows, or is to follow when the directory has been loaded
+ * anew: node_config.primary of the next node; "": it is a primary. */
+void node_follows(struct node *node, char out[NODE_ADDRESS_MAX + 1]);
 
 /* Where the primary is, for clients: "HOST:PORT"; "": nobody knows. Until the
  * caller's qsbr reader of the store goes quiescent or offline. */

@@ -141,8 +141,7 @@ join(struct receiver *receiver, int fd)
         fail_to_dial(receiver, err_text(ERR_NO_MEMORY));
         return;
     }
-    err = wire_open(
-        &receiver->wire, &node->loop, fd, node->config.tls, true);
+    err = wire_open(&receiver->wire, &node->loop, fd, node->config.tls, true);
     if (err != 0) {
         stream_reader_fini(&receiver->reader);
         fail_to_dial(receiver, err_text(err));

@@ -60,10 +60,10 @@ struct receiver {
     struct message_batches batches; /* of the newest frame, that are left */
     struct message_batch batch;
     bool has_batches, has_batch;
-    bool is_paused;     /* the store has no room */
-    bool is_following;  /* the log has a line of it */
-    uint64_t put;       /* number of the last batch that the store took */
-    uint64_t sound_seq; /* where the node is doubtful no more */
+    bool is_paused;       /* the store has no room */
+    bool is_following;    /* the log has a line of it */
+    uint64_t put;         /* number of the last batch that the store took */
+    uint64_t sound_seq;   /* where the node is doubtful no more */
     struct copy_in *copy; /* a snapshot that comes; NULL: none */
     struct fresh fresh;
 };

@@ -39,7 +39,7 @@ struct sender_stream {
     struct stream_reader reader;
     struct link_primary link;
     uint8_t in[WIRE_READ_LEAST];
-    size_t in_at, in_len; /* of in, taken so far, and all */
+    size_t in_at, in_len;     /* of in, taken so far, and all */
     struct sender_copy *copy; /* that is sent; NULL: none */
 
     /* Batches that are gathered for a frame: by the thread that reads the log
@@ -69,8 +69,8 @@ struct sender {
     uv_poll_t *listen; /* owned, n_listen of them */
     unsigned n_listen;
     struct sender_stream *streams;
-    struct sender_copy *copies; /* snapshots that are sent, or kept for */
-    unsigned n_all;             /* in streams */
+    struct sender_copy *copies;    /* snapshots that are sent, or kept for */
+    unsigned n_all;                /* in streams */
     unsigned n_streams, n_refused; /* that are not over */
     bool refuses_changes;          /* as the store was told */
     uint64_t term_seq;             /* of the first batch of the term */

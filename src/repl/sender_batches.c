@@ -272,6 +272,5 @@ sender_leave_log(struct sender_stream *stream)
     stream->frame = NULL;
     stream->is_followed = false;
     stream->work.data = stream;
-    uv_queue_work(
-        &stream->node->loop, &stream->work, leave_log, on_log_left);
+    uv_queue_work(&stream->node->loop, &stream->work, leave_log, on_log_left);
 }

@@ -69,8 +69,8 @@ sender_take_have(
 static void
 refuse(struct sender_stream *stream, enum message_code code, const char *text)
 {
-    struct message_error error = {.code = code,
-        .text = {(const uint8_t *)text, (uint8_t)strlen(text)}};
+    struct message_error error = {
+        .code = code, .text = {(const uint8_t *)text, (uint8_t)strlen(text)}};
     uint8_t out[LINK_SEND_MAX];
     size_t len = message_put_error(out + STREAM_HEAD_BYTES, &error);
 
@@ -78,8 +78,8 @@ refuse(struct sender_stream *stream, enum message_code code, const char *text)
         stream->link.session);
     wire_send(&stream->wire, out, len);
     log_line(stream->node->config.logger, LOG_WARNING,
-        "replica %.*s at %s gets no snapshot: %s",
-        (int)stream->link.name_len, stream->link.name, stream->address, text);
+        "replica %.*s at %s gets no snapshot: %s", (int)stream->link.name_len,
+        stream->link.name, stream->address, text);
     sender_end_stream(stream, true);
 }
 
@@ -159,8 +159,8 @@ sender_send_copy(struct sender_stream *stream, uint64_t until_us)
     }
     switch (copy_out_next(stream->copy->out, &piece)) {
     case COPY_FRAME:
-        len = link_primary_copy(&stream->link, piece.type, piece.frame,
-            piece.len, node->now_us);
+        len = link_primary_copy(
+            &stream->link, piece.type, piece.frame, piece.len, node->now_us);
         wire_send(&stream->wire, piece.frame, len);
         node->figures.sent_bytes += len;
         node->figures.sync_bytes += len;

@@ -368,7 +368,8 @@ sender_open(struct node *node, int fd)
         close(fd);
         return;
     }
-    if (wire_open(&stream->wire, &node->loop, fd, node->config.tls, false) != 0) {
+    if (wire_open(&stream->wire, &node->loop, fd, node->config.tls, false) !=
+        0) {
         stream_reader_fini(&stream->reader);
         free(stream);
         return;

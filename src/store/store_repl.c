@@ -47,13 +47,13 @@ store__cease_to_follow(struct real_store *real)
     }
 }
 
-/* Of a store that is open, and whose directory is replicated. */
+/* Of a store of which all is loaded, and whose directory is replicated. */
 static struct real_store *
 replicated(struct store *store)
 {
     struct real_store *real = store__real(store);
     ASSERT(real->is_durable && real->durable.config.is_replicated);
-    ASSERT(store__life(real) != STORE_LOADING);
+    ASSERT(real->has_loaded);
     return real;
 }
 
@@ -169,8 +169,8 @@ int
 store_follow(struct store *store, struct wal_follow *follow, uint64_t from_seq,
     uint64_t bytes_max, void (*more_fn)(struct wal_follow *follow))
 {
-    return wal_follow_open(
-        replicated(store)->durable.wal, follow, from_seq, bytes_max, more_fn);
+    return wal_follow_open(replicated(store)->durable.wal, follow, from_seq,
+        bytes_max, more_fn);
 }
 
 void
@@ -183,7 +183,7 @@ void
 store_refuse_changes(struct store *store, int err)
 {
     ASSERT(err >= 0 && err < ERR_COUNT);
-    /* relaxed: who looks a moment before it changes is as good */
+    /* relaxed: see real_fault */
     atomic_store_explicit(
         &replicated(store)->refusal, err, memory_order_relaxed);
 }
