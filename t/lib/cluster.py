@@ -89,6 +89,12 @@ class Node(Daemon):
         if self.follows:
             self.command.append("--replicaof=" + self.follows)
 
+    def start(self):
+        """Until it has loaded and, where it follows none, is the primary."""
+        super().start()
+        if not self.follows:
+            self.wait_for(role="primary")
+
     def remove(self):
         if self.is_own_place:
             self.place.remove()
