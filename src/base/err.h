@@ -132,7 +132,10 @@
     X(CLOSED, "the server is stopping")                                       \
     X(LOADING, "loading, try again in a moment")                              \
     X(NOT_PRIMARY, "not primary")                                             \
+    X(STALE, "replica is stale")                                              \
     X(FEW_REPLICAS, "not enough replicas")                                    \
+    X(NO_GROUP,                                                               \
+        "this server has no copies on others, see --repl-port, --replicaof")  \
     X(DISK_FULL,                                                              \
         "the disk is full, counters are read-only until it has room")         \
     X(DISK, "writing to the disk failed, counters are read-only")             \

@@ -534,6 +534,7 @@ worker_start(const struct worker_config *config, struct worker **out)
         config->value_bytes_max);
     worker->executor.access = config->access;
     worker->executor.owner = config->owner;
+    worker->executor.group = config->group;
     if (config->watch != NULL) {
         executor_watch(&worker->executor, config->watch);
     }

@@ -37,6 +37,7 @@ reply_is_server_error(int err)
     case ERR_NO_THREAD:
     case ERR_LOADING:
     case ERR_NOT_PRIMARY:
+    case ERR_STALE:
     case ERR_FEW_REPLICAS:
     case ERR_DISK_FULL:
     case ERR_DISK:
@@ -75,7 +76,7 @@ void
 reply__error_about(struct buf *out, int err, const char *detail)
 {
     add_error(out, err);
-    buf_addf(out, " (%s)\r\n", detail);
+    buf_addf(out, err == ERR_NOT_PRIMARY ? " %s\r\n" : " (%s)\r\n", detail);
 }
 
 void

@@ -17,7 +17,8 @@ void reply_line(struct buf *out, const char *line);
  * side: memory, the disk, loading, a stop. */
 void reply__error(struct buf *out, int err);
 
-/* The same with "(<detail>)" behind the text. */
+/* The same with "(<detail>)" behind the text; of NOT_PRIMARY without the
+ * brackets: where the primary is. */
 void reply__error_about(struct buf *out, int err, const char *detail);
 
 /* True where reply__error says SERVER_ERROR. */

@@ -82,6 +82,11 @@ own_stats(struct server_admin *admin, const char *args, struct span word,
         struct span name = {0, 0};
         words_next(&words, &name);
         return admin__tables(admin, args + name.at, name.len, reply, out);
+    } else if (span_is(args, word, "replication") ||
+        span_is(args, word, "replicas")) {
+        replication_each_stat(admin->replication,
+            span_is(args, word, "replicas"), admin__put_stat, out);
+        reply_stats_end(out);
     } else if (span_is(args, word, "wal")) {
         admin__wal(admin, out);
     } else if (span_is(args, word, "cold")) {

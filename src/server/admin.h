@@ -7,6 +7,7 @@
 #include "net/listener.h"
 #include "net/worker.h"
 #include "server/options.h"
+#include "server/replication.h"
 #include "session/session.h"
 #include "stats/prefix.h"
 
@@ -40,6 +41,7 @@ struct server_admin {
     struct owner *owner;     /* NULL: every id is this server's; likewise */
     struct tls *tls;         /* NULL: there is no TLS; fixed likewise */
     struct watch_hub *watch; /* NULL: nobody can watch */
+    struct replication *replication; /* its node, if there is one */
     const struct listener *listener; /* its sockets: fixed likewise */
     uint64_t started_s;              /* clock_monotonic_s */
     struct prefixes prefixes;
