@@ -643,8 +643,7 @@ store_create(const struct store_config *config, struct store **out)
     real->store.qsbr = &real->qsbr;
     real->store.schema = &real->schema;
     real->store.shards = shards;
-    real->is_replica =
-        real->is_durable && real->durable.config.is_replicated;
+    real->is_replica = real->is_durable && real->durable.config.is_replicated;
     err = start_keeper(real, config);
     if (err != 0) {
         goto err_after_parts;
