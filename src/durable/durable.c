@@ -372,7 +372,7 @@ durable_open(struct durable *durable, const struct data_config *config,
         .config = *config};
     durable->config.clock = clock_or_system(config->clock);
     durable->config.has_whole_records |= config->is_replicated;
-    durable_commit_init(durable);
+    durable_commit__init(durable);
     manifest_init(&durable->manifest);
     durable->disk = config->disk;
     if (durable->disk == NULL &&
@@ -643,8 +643,8 @@ open_log(struct durable *durable, const struct replay_end *end)
             .before_epoch = end->epoch,
             .first_number = manifest->log_number, /* prepare_log */
             .next_number = is_first ? manifest->log_number : end->number + 1,
-            .next_seq = config->is_replicated ? end->next_seq
-                                              : recover__next_seq(end),
+            .next_seq =
+                config->is_replicated ? end->next_seq : recover__next_seq(end),
             .is_replica = config->is_replicated,
             .terms = &durable->terms,
             .before_end = is_first ? 0 : end->end}};

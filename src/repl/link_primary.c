@@ -385,6 +385,7 @@ send_welcome(struct link_primary *link, const struct link_view *view,
         .last = view->written,
         .committed = view->committed,
         .name = link->self->name,
+        .client = link->self->client,
         .history = *view->history};
 
     memcpy(welcome.proof, link->proof, PROOF_BYTES);

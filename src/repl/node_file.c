@@ -60,8 +60,7 @@ node_begin_file(struct node *node)
             "one: what this node has acknowledged may be lost");
     }
     file.epoch = node->directory.epoch;
-    file.node = config->name;
-    file.group = config->group;
+    file.node = config->name; /* its group is one of by hand: not written */
     file.level = config->level;
     file.is_clean = false;
     memcpy(file.boot_id, config->boot_id, REPLICA_BOOT_BYTES);

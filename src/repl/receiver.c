@@ -570,6 +570,7 @@ tell_follows(struct receiver *receiver)
         return;
     }
     receiver->is_following = true;
+    node_set_primary(node, link->client, link->client_len);
     receiver->is_failing = false;
     receiver->rest_ms = RECEIVER_REST_MS_MIN;
     receiver->sound_seq = link->last;

@@ -75,7 +75,6 @@ is_fresh(struct group *group)
 struct order {
     struct node_order at_node;
     struct group_order *from;
-    struct replication *replication;
 };
 
 static void
@@ -83,13 +82,7 @@ on_order_done(struct store_call *call)
 {
     struct order *order = call->owner;
     struct group_order *from = order->from;
-    struct replication *replication = order->replication;
     from->err = order->at_node.err;
-    if (from->err == 0) {
-        mutex_lock(&replication->lock);
-        memcpy(replication->primary, from->address, sizeof from->address);
-        mutex_unlock(&replication->lock);
-    }
     free(order);
     from->call.done_fn(&from->call);
 }
@@ -113,7 +106,6 @@ give_order(struct group *group, struct group_order *from)
         return STORE_DONE;
     }
     order->from = from;
-    order->replication = of(group);
     order->at_node.call =
         (struct store_call){.done_fn = on_order_done, .owner = order};
     memcpy(order->at_node.address, from->address, sizeof from->address);
@@ -192,7 +184,6 @@ replication_init(struct replication *replication,
     const struct listener_config config = {
         .loop = loop, .logger = logger, .backlog = NODE_STREAMS_MAX};
     listener_init(&replication->listener, &config);
-    mutex_init(&replication->lock);
     memcpy(replication->primary, options->replicaof.text,
         strlen(options->replicaof.text) + 1);
 }
@@ -377,15 +368,9 @@ replication_announce(
 }
 
 bool
-replication_is_replica(struct replication *replication)
+replication_is_replica(const struct replication *replication)
 {
-    if (!replication->is_wanted) {
-        return false;
-    }
-    mutex_lock(&replication->lock);
-    bool is_replica = replication->primary[0] != '\0';
-    mutex_unlock(&replication->lock);
-    return is_replica;
+    return replication->is_wanted && replication->primary[0] != '\0';
 }
 
 /* ---- a store that has been loaded ---- */
@@ -460,9 +445,7 @@ replication_begin(struct replication *replication, struct store *store,
     set_name(&config.group, &options->repl_group);
     memcpy(config.client, replication->client, sizeof config.client);
     memcpy(config.boot_id, replication->boot_id, sizeof config.boot_id);
-    mutex_lock(&replication->lock);
     memcpy(config.primary, replication->primary, sizeof config.primary);
-    mutex_unlock(&replication->lock);
     int err = read_file(replication, &config, why);
     if (err == 0) {
         size_t before = why->len;
@@ -486,6 +469,7 @@ replication_end(struct replication *replication)
         return;
     }
     qsbr_wait(replication->qsbr);
+    node_follows(node, replication->primary);
     node_stop(&node);
 }
 
@@ -497,7 +481,6 @@ replication_close(struct replication *replication)
         return;
     }
     listener_stop(&replication->listener);
-    mutex_fini(&replication->lock);
     explicit_bzero(&replication->secret, sizeof replication->secret);
     if (replication->dial_fd >= 0) {
         close(replication->dial_fd); /* and the process ends */

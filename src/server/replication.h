@@ -4,7 +4,6 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "base/mutex.h"
 #include "net/listener.h"
 #include "repl/node.h"
 #include "repl/proof.h"
@@ -34,12 +33,11 @@ struct replication {
     struct tls *tls;
     struct proof_secret secret;
     uint8_t boot_id[REPLICA_BOOT_BYTES];
-    char client[NODE_ADDRESS_MAX + 1]; /* where clients find this server */
-    _Atomic(struct node *) node;       /* NULL: it does not run */
-    struct qsbr *qsbr;                 /* of the node's store */
-    struct mutex lock;
-    /* under lock: */
-    char primary[NODE_ADDRESS_MAX + 1]; /* that is followed; "": none */
+    char client[NODE_ADDRESS_MAX + 1];  /* where clients find this server */
+    _Atomic(struct node *) node;        /* NULL: it does not run */
+    struct qsbr *qsbr;                  /* of the node's store */
+    char primary[NODE_ADDRESS_MAX + 1]; /* that the next node follows; "": it
+                                         * is a primary */
 };
 
 /* loop: the main thread's, where listeners are. */
@@ -60,7 +58,7 @@ void replication_announce(
     struct replication *replication, const struct listener *clients);
 
 /* True where a store is to be loaded as a replica's. */
-bool replication_is_replica(struct replication *replication);
+bool replication_is_replica(const struct replication *replication);
 
 /* All is loaded, and nothing begun: starts the node. reload_fn: as in
  * node_config. */
@@ -68,7 +66,8 @@ int replication_begin(struct replication *replication, struct store *store,
     const struct clock *clock, void (*reload_fn)(void *context), void *context,
     struct buf *why);
 
-/* Before store_end_calls: the node ends, and who asks is told so. */
+/* Before store_end_calls: the node ends, and who asks is told so. The next one
+ * follows whom this one did, or was to. */
 void replication_end(struct replication *replication);
 
 /* Closes what there is; the loop must run once more. */

@@ -169,8 +169,8 @@ int
 store_follow(struct store *store, struct wal_follow *follow, uint64_t from_seq,
     uint64_t bytes_max, void (*more_fn)(struct wal_follow *follow))
 {
-    return wal_follow_open(replicated(store)->durable.wal, follow, from_seq,
-        bytes_max, more_fn);
+    return wal_follow_open(
+        replicated(store)->durable.wal, follow, from_seq, bytes_max, more_fn);
 }
 
 void
