@@ -24,8 +24,8 @@ change_some(struct host *host, unsigned n)
     for (unsigned i = 0; i < n; i++) {
         struct cell_key key = cell_of(quiet_schema(host->rig.store),
             random_below(&host->random, IDS), name[i % 3]);
-        struct change change = change_of(
-            &key, CHANGE_SET, random_below(&host->random, 1 << 20));
+        struct change change =
+            change_of(&key, CHANGE_SET, random_below(&host->random, 1 << 20));
         seq = do_changes(host->rig.store, &change, 1);
         ck_assert_int_eq(change.err, 0);
         (void)store_commit(host->rig.store, seq);
@@ -106,8 +106,8 @@ START_TEST(test_breaks)
         (void)change_some(&w.a, CHANGES);
         if (i % 4 == 0) {
             uint64_t n = host_stat(&w.b, "links");
-            WAIT_UNTIL(host_is_followed(&w.a, &w.b) ||
-                host_stat(&w.b, "links") != n);
+            WAIT_UNTIL(
+                host_is_followed(&w.a, &w.b) || host_stat(&w.b, "links") != n);
         }
         links = host_stat(&w.b, "links");
     }
@@ -217,8 +217,8 @@ START_TEST(test_roles)
     (void)change_some(&w.a, 3); /* of which b does not hear */
     ck_assert_int_eq(host_replicaof(&w.c, w.b.address), 0);
     (void)change_some(&w.b, CHANGES);
-    WAIT_UNTIL(host_is_followed(&w.b, &w.c) ||
-        atomic_load(&w.c.n_reloads) == 1);
+    WAIT_UNTIL(
+        host_is_followed(&w.b, &w.c) || atomic_load(&w.c.n_reloads) == 1);
     ck_assert_int_eq(host_replicaof(&w.a, w.b.address), 0);
     ck_assert_uint_eq(atomic_load(&w.a.n_reloads), 1);
     node_follows(w.a.node, follows);
