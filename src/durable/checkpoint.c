@@ -42,8 +42,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/give_way.h"
-#include "durable/durable_owner.h"
 #include "durable/durable_commit.h"
+#include "durable/durable_owner.h"
 #include "durable/durable_position.h"
 #include "durable/producers.h"
 #include "durable/recover.h"
@@ -62,7 +62,7 @@ enum {
     STEP_BYTES = 8 << 20,       /* of images between two manifests */
     WRITE_BYTES = 256 << 10,    /* of them in one write */
     FILE_BYTES_MAX = 256 << 20, /* of a checkpoint file; then the next one */
-    LOOK_NS = 10 * 1000 * 1000 /* between looks at what is applied */
+    LOOK_NS = 10 * 1000 * 1000  /* between looks at what is applied */
 };
 
 bool

@@ -21,10 +21,10 @@
 #define BY_LOG_ALONE (UINT64_MAX - 1)
 
 void
-durable_commit_init(struct durable *durable)
+durable_commit__init(struct durable *durable)
 {
-    atomic_init(&durable->committed,
-        durable->config.is_replicated ? 0 : UINT64_MAX);
+    atomic_init(
+        &durable->committed, durable->config.is_replicated ? 0 : UINT64_MAX);
     atomic_init(&durable->failed_from, 0);
     atomic_init(&durable->failed_to, 0);
 }

@@ -11,7 +11,7 @@
 
 /* Nothing is committed yet; of a directory that nobody else has a copy of the
  * log alone decides, always. */
-void durable_commit_init(struct durable *durable);
+void durable_commit__init(struct durable *durable);
 
 /* Nothing behind batch seq is committed; UINT64_MAX: the log alone decides. A
  * number that is not above the last one changes nothing. Tells the log's

@@ -28,7 +28,7 @@ struct store_config {
     uint32_t dump_members_found;
     const struct alloc *dump_alloc;
     const struct data_config *data; /* NULL: counters live in memory only */
-    const struct clock *clock; /* of waits; NULL: the system's */
+    const struct clock *clock;      /* of waits; NULL: the system's */
 };
 
 /* The real store. *out is the caller's. With a data directory, shards and seed
