@@ -46,6 +46,9 @@ node_move(struct node *node, enum node_state state)
 {
     ASSERT_STEP(may_lead, node->state, state);
     node->state = state;
+    /* relaxed: see on_store_moved */
+    atomic_store_explicit(&node->hears_store, state == NODE_STATE_FOLLOWING,
+        memory_order_relaxed);
 }
 
 void
@@ -343,6 +346,10 @@ on_store_moved(struct store_listener *listener)
     struct node *node =
         (struct node *)((char *)listener - offsetof(struct node, listener));
 
+    /* relaxed: who begins to hear has a turn of its own first */
+    if (!atomic_load_explicit(&node->hears_store, memory_order_relaxed)) {
+        return;
+    }
     bell_hold(&node->bell);
     bell_ring(&node->bell);
 }

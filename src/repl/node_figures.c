@@ -195,6 +195,22 @@ tell_u64(const struct teller *teller, const char *name, uint64_t value)
     tell(teller, name, "%" PRIu64, value);
 }
 
+/* The log's positions as they are now: a primary to which nobody is connected
+ * has no turns. */
+static void
+look_again(struct node *node, struct node_shown *copy)
+{
+    struct store_position position;
+
+    store_position(node->config.store, &position);
+    copy->written = position.written;
+    copy->synced = position.synced;
+    copy->applied = position.applied;
+    if (copy->last < position.written) {
+        copy->last = position.written;
+    }
+}
+
 /* A copy of what is shown, for which memory may be out. */
 static struct node_shown *
 copy_shown(struct node *node)
@@ -205,6 +221,7 @@ copy_shown(struct node *node)
         mutex_lock(&node->lock);
         *copy = node->shown;
         mutex_unlock(&node->lock);
+        look_again(node, copy);
     }
     return copy;
 }

@@ -13,7 +13,6 @@
 #define NODE_FIGURES(X)                                                       \
     X(promotions, "times that it became a primary")                           \
     X(demotions, "times that it ceased to be one")                            \
-    X(rejoins, "times that it followed a primary after its own term")         \
     X(links, "links with a primary that began")                               \
     X(sync_full, "replicas that were told to take a snapshot")                \
     X(sync_partial_ok, "replicas that went on from where they were")          \

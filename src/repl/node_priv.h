@@ -69,7 +69,9 @@ struct node {
     struct node_shown shown; /* under lock */
 
     /* any thread: */
-    _Atomic(char *) primary;         /* for clients; owned; never NULL */
+    _Atomic bool
+        hears_store;         /* of a replica: what is written goes into ACKs */
+    _Atomic(char *) primary; /* for clients; owned; never NULL */
     _Atomic uint64_t fresh_until_us; /* what is read is fresh up to there */
 };
 

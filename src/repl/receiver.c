@@ -716,6 +716,7 @@ look_whether_sound(struct receiver *receiver)
     }
     file.is_doubtful = false;
     if (node_write_file(node, &file) == 0) {
+        node->self.hello_flags = 0;
         log_line(node->config.logger, LOG_INFO,
             "all is here that may have been lost");
     }

@@ -246,6 +246,12 @@ refuse(struct sender_stream *stream)
     size_t len;
 
     if (!wire_has_room(&stream->wire)) {
+        uint64_t until_us = stream->opened_us + node->self.timeout_us;
+
+        if (node->now_us >= until_us || stream->wire.has_failed) {
+            sender_end_stream(stream, false);
+        }
+        node_wake_at(node, until_us);
         return;
     }
     len = message_put_error(out + STREAM_HEAD_BYTES, &error);

@@ -66,8 +66,8 @@ host_pause(void)
     do {                                                                      \
         uint64_t wait_until_s = clock_monotonic_s() + HOST_WAIT_S;            \
         while (!(condition)) {                                                \
-            EXPECT(clock_monotonic_s() < wait_until_s,                        \
-                "%s:%d: never: %s", __FILE__, __LINE__, #condition);          \
+            EXPECT(clock_monotonic_s() < wait_until_s, "%s:%d: never: %s",    \
+                __FILE__, __LINE__, #condition);                              \
             host_pause();                                                     \
         }                                                                     \
     } while (0)
@@ -79,8 +79,8 @@ static inline bool
 relay_some(struct relay *relay, int from, int to)
 {
     char bytes[HOST_RELAY_BYTES];
-    size_t size = relay->left < sizeof bytes ? (size_t)relay->left
-                                             : sizeof bytes;
+    size_t size =
+        relay->left < sizeof bytes ? (size_t)relay->left : sizeof bytes;
     ssize_t n = recv(from, bytes, size, MSG_DONTWAIT);
     if (n < 0 && errno == EAGAIN) {
         return true;
@@ -108,8 +108,7 @@ relay_run(void *arg)
     struct relay *relay = arg;
     bool goes_on = true;
     while (goes_on && !atomic_load(&relay->host->is_stopping)) {
-        struct pollfd wait[] = {
-            {.fd = relay->near, .events = POLLIN},
+        struct pollfd wait[] = {{.fd = relay->near, .events = POLLIN},
             {.fd = relay->far, .events = POLLIN}};
         if (atomic_load(&relay->host->is_stuck)) {
             host_pause();
@@ -235,8 +234,7 @@ host_listen(struct host *host)
     host->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(host->listen_fd, 0);
     ck_assert_int_eq(
-        bind(host->listen_fd, (const struct sockaddr *)&addr, sizeof addr),
-        0);
+        bind(host->listen_fd, (const struct sockaddr *)&addr, sizeof addr), 0);
     ck_assert_int_eq(listen(host->listen_fd, 64), 0);
     ck_assert_int_eq(
         getsockname(host->listen_fd, (struct sockaddr *)&addr, &len), 0);
@@ -254,9 +252,8 @@ host_init(struct host *host, const char *name, uint64_t seed)
     host->rig.data.is_replicated = true;
     host->rig.data.log_file_bytes = UINT64_C(1) << 18;
     host_listen(host);
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
-                         host->pair),
-        0);
+    ck_assert_int_eq(
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, host->pair), 0);
     set_nonblocking(host->pair[0]);
     set_nonblocking(host->pair[1]);
     host->config = (struct node_config){.logger = &host->rig.logger,
@@ -350,8 +347,7 @@ static inline void
 host_copy(struct host *host, struct host *other)
 {
     struct host_copying it = {host->rig.data.disk, other->rig.data.disk};
-    ck_assert_int_eq(
-        it.from->calls->list(it.from, host_copy_file, &it), 0);
+    ck_assert_int_eq(it.from->calls->list(it.from, host_copy_file, &it), 0);
     ck_assert_int_eq(it.to->calls->sync_names(it.to), 0);
 }
 
@@ -401,10 +397,8 @@ host_last(struct host *host)
 static inline bool
 host_is_followed(struct host *host, struct host *other)
 {
-    (void)store_commit(
-        host->rig.store, rig_stat(&host->rig, "last_seq"));
-    return store_applied(other->rig.store) ==
-        rig_stat(&host->rig, "last_seq");
+    (void)store_commit(host->rig.store, rig_stat(&host->rig, "last_seq"));
+    return store_applied(other->rig.store) == rig_stat(&host->rig, "last_seq");
 }
 
 static inline bool
@@ -444,6 +438,68 @@ host_wait(struct host *host, uint64_t seq, unsigned n, uint64_t ms)
     answer_wait(&answer);
     answer_fini(&answer);
     return wait.n_have;
+}
+
+/* ---- what there is, and changes of it ---- */
+
+enum { WORLD_IDS = 64, WORLD_CHANGES = 50 };
+
+static const char *const world_lines[] = {"add counter w maxjump=1000000",
+    "add column w wid primarykey", "add column w wa default=7",
+    "add column w wb max=64", "add column w wc"};
+
+static inline void
+world_declare(struct host *host)
+{
+    edit_all(host->rig.store, world_lines, COUNT_OF(world_lines));
+}
+
+/* Changes n cells; with what the last one is committed. */
+static inline uint64_t
+change_some(struct host *host, unsigned n)
+{
+    static const char *const name[] = {"wa", "wb", "wc"};
+    uint64_t seq = 0;
+    for (unsigned i = 0; i < n; i++) {
+        struct cell_key key = cell_of(quiet_schema(host->rig.store),
+            random_below(&host->random, WORLD_IDS), name[i % 3]);
+        struct change change =
+            change_of(&key, CHANGE_SET, random_below(&host->random, 1 << 20));
+        seq = do_changes(host->rig.store, &change, 1);
+        ck_assert_int_eq(change.err, 0);
+        (void)store_commit(host->rig.store, seq);
+    }
+    return seq;
+}
+
+/* A primary, and replicas that begin with a copy of its directory. */
+struct world {
+    struct host a, b, c;
+};
+
+static inline void
+world_init(struct world *world, unsigned semi_sync, unsigned min_replicas)
+{
+    host_init(&world->a, "a", 1);
+    host_init(&world->b, "b", 2);
+    host_init(&world->c, "c", 3);
+    host_open(&world->a, NULL);
+    world_declare(&world->a);
+    (void)change_some(&world->a, WORLD_CHANGES);
+    host_close(&world->a);
+    host_copy(&world->a, &world->b);
+    host_copy(&world->a, &world->c);
+    world->a.config.semi_sync = semi_sync;
+    world->a.config.min_replicas = min_replicas;
+    host_open(&world->a, NULL);
+}
+
+static inline void
+world_fini(struct world *world)
+{
+    host_fini(&world->a);
+    host_fini(&world->b);
+    host_fini(&world->c);
 }
 
 #endif
