@@ -110,6 +110,10 @@ struct data_config {
     bool is_replicated; /* others have copies of it: its log has what theirs
                          * have, under the same numbers, so a start leaves
                          * none out; implies has_whole_records */
+    bool leaves_group;  /* of a directory that was replicated, and is not to be
+                         * any more: REPLICA is removed, and numbers are its
+                         * own from now on */
+    uint64_t keep_cut_bytes; /* see log_cut.keep_bytes */
     /* How cold ranges are joined and so on; NULL: the usual, but in tests. It
      * outlives the store. */
     const struct seal_tidy_bounds *tidy;

@@ -10,6 +10,7 @@
 #include "wal/log_end.h"
 #include "wal/manifest.h"
 #include "wal/names.h"
+#include "wal/replica_file.h"
 #include "wal/wal.h"
 
 #include <stdatomic.h>
@@ -105,6 +106,10 @@ struct durable {
     /* durable_commit.h: what those who have copies have. */
     _Atomic uint64_t committed;
     _Atomic uint64_t failed_from, failed_to;
+    struct replica_file replica; /* the loader's, like the next three */
+    bool has_replica_file;
+    bool is_leaving;  /* the others that have copies */
+    uint64_t cut_seq; /* the log is cut behind this batch; 0: it is not */
     struct durable_stats stats;
     _Atomic bool is_cancelled; /* give up loading */
 };

@@ -64,7 +64,6 @@ durable_begin_term(struct durable *durable, const char *name, size_t name_len,
     struct wal_position at;
     struct history terms;
     struct entry_term term = {.term = least_term};
-    ASSERT(durable_is_replica(durable));
     bool is_named = node_name_set(&term.node, name, name_len);
     ASSERT(is_named);
     int err = histories_draw(&term.branch);

@@ -169,8 +169,13 @@ int
 store_follow(struct store *store, struct wal_follow *follow, uint64_t from_seq,
     uint64_t bytes_max, void (*more_fn)(struct wal_follow *follow))
 {
-    return wal_follow_open(
-        replicated(store)->durable.wal, follow, from_seq, bytes_max, more_fn);
+    struct wal *wal = replicated(store)->durable.wal;
+    struct wal_position at;
+    wal_position(wal, &at);
+    if (from_seq == at.begin + 1 && from_seq < at.first) {
+        from_seq = at.first; /* the term before has no file any more */
+    }
+    return wal_follow_open(wal, follow, from_seq, bytes_max, more_fn);
 }
 
 void

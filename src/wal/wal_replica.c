@@ -186,6 +186,7 @@ wal_position(struct wal *wal, struct wal_position *out)
         .terms = *terms};
     if (wal->first_seq != 0) {
         out->begin = history_before(terms, wal->first_seq);
+        out->first = wal->first_seq;
     }
     wal__unlock(wal);
     /* a log that was not replicated may end anywhere */
@@ -195,4 +196,13 @@ wal_position(struct wal *wal, struct wal_position *out)
         history_cut(&out->terms, out->written);
     }
     ASSERT(out->synced <= out->written);
+}
+
+bool
+wal_is_replica(struct wal *wal)
+{
+    wal__lock(wal);
+    bool is = wal->stream.is_guarded;
+    wal__unlock(wal);
+    return is;
 }

@@ -49,6 +49,8 @@ bool wal_has_batch(struct wal *wal, uint64_t seq);
 struct wal_position {
     uint64_t begin; /* it has all batches behind this one; only of a log that
                      * was opened as a replica's, else 0 */
+    uint64_t first; /* the one that comes next, likewise: of a later term
+                     * where that began right behind */
     uint64_t last;  /* that it was given; marks are some, too */
     uint64_t written;
     uint64_t synced; /* <= written */
@@ -61,6 +63,9 @@ void wal_position(struct wal *wal, struct wal_position *out);
 /* The terms of the log, with those that have begun since it was opened. Any
  * thread. */
 void wal_terms(struct wal *wal, struct history *out);
+
+/* True where it is. Any thread. */
+bool wal_is_replica(struct wal *wal);
 
 /* The log is a replica's from here on: nobody appends any more. Any thread. */
 void wal_become_replica(struct wal *wal);

@@ -342,6 +342,7 @@ START_TEST(test_replica)
     expect_dump(&rig, "\nreplica node db-1 promised 0 level written\n");
     read_files(rig.data.disk, &files);
     ck_assert_uint_gt(lose_batches(&files, ENTRY_COUNTER), 0);
+    rig.data.is_replicated = true;
     salvage(&rig, &files, SALVAGE_LOSSY, "lost");
     ck_assert_int_eq(rig_close(&rig), 0);
     expect_dump(&rig,

@@ -440,4 +440,66 @@ host_wait(struct host *host, uint64_t seq, unsigned n, uint64_t ms)
     return wait.n_have;
 }
 
+/* ---- what there is, and changes of it ---- */
+
+enum { WORLD_IDS = 64, WORLD_CHANGES = 50 };
+
+static const char *const world_lines[] = {"add counter w maxjump=1000000",
+    "add column w wid primarykey", "add column w wa default=7",
+    "add column w wb max=64", "add column w wc"};
+
+static inline void
+world_declare(struct host *host)
+{
+    edit_all(host->rig.store, world_lines, COUNT_OF(world_lines));
+}
+
+/* Changes n cells; with what the last one is committed. */
+static inline uint64_t
+change_some(struct host *host, unsigned n)
+{
+    static const char *const name[] = {"wa", "wb", "wc"};
+    uint64_t seq = 0;
+    for (unsigned i = 0; i < n; i++) {
+        struct cell_key key = cell_of(quiet_schema(host->rig.store),
+            random_below(&host->random, WORLD_IDS), name[i % 3]);
+        struct change change =
+            change_of(&key, CHANGE_SET, random_below(&host->random, 1 << 20));
+        seq = do_changes(host->rig.store, &change, 1);
+        ck_assert_int_eq(change.err, 0);
+        (void)store_commit(host->rig.store, seq);
+    }
+    return seq;
+}
+
+/* A primary, and replicas that begin with a copy of its directory. */
+struct world {
+    struct host a, b, c;
+};
+
+static inline void
+world_init(struct world *world, unsigned semi_sync, unsigned min_replicas)
+{
+    host_init(&world->a, "a", 1);
+    host_init(&world->b, "b", 2);
+    host_init(&world->c, "c", 3);
+    host_open(&world->a, NULL);
+    world_declare(&world->a);
+    (void)change_some(&world->a, WORLD_CHANGES);
+    host_close(&world->a);
+    host_copy(&world->a, &world->b);
+    host_copy(&world->a, &world->c);
+    world->a.config.semi_sync = semi_sync;
+    world->a.config.min_replicas = min_replicas;
+    host_open(&world->a, NULL);
+}
+
+static inline void
+world_fini(struct world *world)
+{
+    host_fini(&world->a);
+    host_fini(&world->b);
+    host_fini(&world->c);
+}
+
 #endif
