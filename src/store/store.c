@@ -77,8 +77,9 @@ real_fault(struct store *store)
     if (store__life(real) == STORE_LOADING) {
         return ERR_LOADING;
     }
-    return durable_is_replica(&real->durable) ? ERR_NOT_PRIMARY
-                                              : wal_fault(real->durable.wal);
+    return durable_refuses_clients(&real->durable)
+        ? ERR_NOT_PRIMARY
+        : wal_fault(real->durable.wal);
 }
 
 static uint64_t
