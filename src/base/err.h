@@ -153,6 +153,8 @@
     X(LOG_ORDER, "that is not the next batch of the log")                     \
     X(FILE_SIZE, "a file size limit is reached, counters are read-only")      \
     X(NO_DATA_DIR, "no data directory")                                       \
+    X(REPLICATED,                                                             \
+        "the data directory is one of several copies, see --leave-group")     \
     X(DIR_IN_USE, "another process uses this data directory")                 \
     X(DIR_TAKEN,                                                              \
         "another server has the data directory, counters are read-only")      \

@@ -42,6 +42,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/give_way.h"
+#include "durable/durable_commit.h"
 #include "durable/durable_owner.h"
 #include "durable/durable_position.h"
 #include "durable/producers.h"
@@ -61,7 +62,7 @@ enum {
     STEP_BYTES = 8 << 20,       /* of images between two manifests */
     WRITE_BYTES = 256 << 10,    /* of them in one write */
     FILE_BYTES_MAX = 256 << 20, /* of a checkpoint file; then the next one */
-    APPLY_LOOK_NS = 10 * 1000 * 1000 /* between looks at what is applied */
+    LOOK_NS = 10 * 1000 * 1000  /* between looks at what is applied */
 };
 
 bool
@@ -409,18 +410,44 @@ max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* True where a stop begins, also one that wants a last checkpoint: then nothing
+ * is applied any more. */
+static bool
+is_ending(const struct pass *pass)
+{
+    struct checkpointer *owner = pass->owner;
+    mutex_lock(&owner->lock);
+    bool is_ending = owner->stopping;
+    mutex_unlock(&owner->lock);
+    return is_ending;
+}
+
+/* Waits until those who have copies have all up to that batch. A stop does not
+ * wait, for nobody will say so any more. */
+static int
+await_committed(const struct pass *pass, uint64_t seq)
+{
+    const struct clock *clock = pass->durable->config.clock;
+    while (!durable__is_committed(pass->durable, seq)) {
+        if (is_ending(pass)) {
+            return ERR_CLOSED;
+        }
+        clock_sleep_until(clock, clock_now_ns(clock) + LOOK_NS);
+    }
+    return 0;
+}
+
 /* Waits until all that the manifest says is durable, and committed where others
  * have copies: what is in a manifest cannot be cut off the log any more. */
 static int
 settle(const struct pass *pass, struct manifest *next)
 {
-    const struct data_config *config = &pass->durable->config;
     uint64_t seq =
         max_u64(pass->seq, max_u64(next->schema_seq, next->checkpoint_seq));
     seq = max_u64(seq, segments_last_seq(&next->segments));
     int err = wal_sync_up_to(pass->durable->wal, seq);
-    if (err == 0 && config->commit_fn != NULL) {
-        err = config->commit_fn(config->commit_context, seq);
+    if (err == 0) {
+        err = await_committed(pass, seq);
     }
     if (err == 0 && next->terms.n > 0) {
         next->committed_seq = max_u64(next->committed_seq, seq);
@@ -729,18 +756,6 @@ note_done(const struct pass *pass, uint64_t began_ns)
         pass->n_images, pass->n_records, pass->n_bytes);
 }
 
-/* True where a stop begins, also one that wants a last checkpoint: then nothing
- * is applied any more. */
-static bool
-is_ending(const struct pass *pass)
-{
-    struct checkpointer *owner = pass->owner;
-    mutex_lock(&owner->lock);
-    bool is_ending = owner->stopping;
-    mutex_unlock(&owner->lock);
-    return is_ending;
-}
-
 /* On a replica the log is ahead of the tables: waits until these have all up to
  * that batch. Segments become durable meanwhile, for room may be wanted first.
  */
@@ -757,7 +772,7 @@ await_applied(struct pass *pass, uint64_t seq)
         if (durable__apply_is_over(pass->durable)) {
             return ERR_NO_CHECKPOINT;
         }
-        clock_sleep_until(clock, clock_now_ns(clock) + APPLY_LOOK_NS);
+        clock_sleep_until(clock, clock_now_ns(clock) + LOOK_NS);
         err = checkpoint__is_publish_wanted(pass->owner)
             ? checkpoint__step(pass)
             : 0;

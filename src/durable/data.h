@@ -107,16 +107,16 @@ struct data_config {
                              * columns: who applies the log to copies that seal
                              * by themselves needs no read for it. Set of a
                              * directory that is replicated */
+    bool is_replicated; /* others have copies of it: its log has what theirs
+                         * have, under the same numbers, so a start leaves
+                         * none out; implies has_whole_records */
+    bool leaves_group;  /* of a directory that was replicated, and is not to be
+                         * any more: REPLICA is removed, and numbers are its
+                         * own from now on */
+    uint64_t keep_cut_bytes; /* see log_cut.keep_bytes */
     /* How cold ranges are joined and so on; NULL: the usual, but in tests. It
      * outlives the store. */
     const struct seal_tidy_bounds *tidy;
-    /* Of a directory that others have copies of: waits until all batches up to
-     * seq, which are synced, are committed by their rules: before that a
-     * manifest must not have what they say. Called by the thread that makes
-     * checkpoints, without a lock. 0, or the ERR_ why there can be no manifest
-     * now. NULL: what is synced is committed. */
-    int (*commit_fn)(void *context, uint64_t seq);
-    void *commit_context;
     unsigned threads;          /* that load; >= 1 */
     const struct clock *clock; /* NULL: the system's; store_create puts its
                                 * own here */

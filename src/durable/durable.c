@@ -12,9 +12,11 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cold/segment_head.h"
+#include "durable/durable_commit.h"
 #include "durable/durable_names.h"
 #include "durable/durable_owner.h"
 #include "durable/durable_position.h"
+#include "durable/durable_replica.h"
 #include "durable/producers.h"
 #include "durable/recover.h"
 #include "durable/snapshot_exchange.h"
@@ -370,6 +372,8 @@ durable_open(struct durable *durable, const struct data_config *config,
         .magic = DURABLE_MAGIC,
         .config = *config};
     durable->config.clock = clock_or_system(config->clock);
+    durable->config.has_whole_records |= config->is_replicated;
+    durable_commit__init(durable);
     manifest_init(&durable->manifest);
     durable->disk = config->disk;
     if (durable->disk == NULL &&
@@ -379,6 +383,9 @@ durable_open(struct durable *durable, const struct data_config *config,
     mutex_init(&durable->owner_lock);
     int err = histories_draw(&durable->history);
     if (err == 0) {
+        err = durable_replica__begin(durable);
+    }
+    if (err == 0) {
         err = snapshot_exchange__finish(durable->disk, config->logger);
     }
     if (err == 0) {
@@ -386,6 +393,9 @@ durable_open(struct durable *durable, const struct data_config *config,
     }
     if (err == 0) {
         err = open_manifest(durable, *shards, *seed);
+    }
+    if (err == 0) {
+        err = durable_replica__cut(durable);
     }
     if (err != 0) {
         mutex_fini(&durable->owner_lock);
@@ -396,6 +406,7 @@ durable_open(struct durable *durable, const struct data_config *config,
     }
     *shards = durable->manifest.shards;
     *seed = durable->manifest.seed;
+    durable->seed = *seed;
     mutex_init(&durable->edit_lock);
     mutex_init(&durable->manifest_lock);
     return 0;
@@ -623,6 +634,7 @@ open_log(struct durable *durable, const struct replay_end *end)
     const struct data_config *config = &durable->config;
     struct manifest *manifest = &durable->manifest;
     bool is_first = end->number == 0;
+    bool keeps = durable_replica__keeps_numbers(durable, end);
     struct wal_config wal = {.disk = durable->disk,
         .logger = config->logger,
         .sync = config->sync,
@@ -639,10 +651,14 @@ open_log(struct durable *durable, const struct replay_end *end)
             .before_epoch = end->epoch,
             .first_number = manifest->log_number, /* prepare_log */
             .next_number = is_first ? manifest->log_number : end->number + 1,
-            .next_seq = recover__next_seq(end),
+            .next_seq = keeps ? end->next_seq : recover__next_seq(end),
+            .is_replica = keeps,
             .terms = &durable->terms,
             .before_end = is_first ? 0 : end->end}};
     int err = recover_check_end(manifest, end, config->logger);
+    if (err == 0 && keeps) {
+        err = recover__check_seq(manifest, end->next_seq, config->logger);
+    }
     if (err != 0) {
         return err;
     }
@@ -667,6 +683,7 @@ open_log(struct durable *durable, const struct replay_end *end)
     if (err == 0) {
         ASSERT(wal_last(durable->wal) + 1 == wal.start.next_seq);
         durable__name_log(durable);
+        err = durable_replica__end(durable);
     }
     if (err == 0 && is_full(durable)) {
         durable__refuse(durable, true); /* a checkpoint comes first */

@@ -10,6 +10,7 @@
 #include "wal/log_end.h"
 #include "wal/manifest.h"
 #include "wal/names.h"
+#include "wal/replica_file.h"
 #include "wal/wal.h"
 
 #include <stdatomic.h>
@@ -69,6 +70,7 @@ struct durable {
      * its columns have. */
     struct mutex edit_lock;
     uint64_t epoch;   /* of the directory; constant, for any thread */
+    uint64_t seed;    /* likewise */
     uint64_t history; /* of this process (wal/histories.h); likewise */
     uint64_t writes;  /* manifests of the directory so far; the loader's, then
                       * that of who has manifest_lock */
@@ -101,6 +103,13 @@ struct durable {
     _Atomic bool is_replica; /* these three: durable_position.h */
     _Atomic uint64_t applying, applied; /* void where it is none */
     _Atomic bool is_apply_over; /* likewise: nothing more will be applied */
+    /* durable_commit.h: what those who have copies have. */
+    _Atomic uint64_t committed;
+    _Atomic uint64_t failed_from, failed_to;
+    struct replica_file replica; /* the loader's, like the next three */
+    bool has_replica_file;
+    bool is_leaving;  /* the others that have copies */
+    uint64_t cut_seq; /* the log is cut behind this batch; 0: it is not */
     struct durable_stats stats;
     _Atomic bool is_cancelled; /* give up loading */
 };

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "wal/wal_replica.h"
 
 uint64_t
 durable_applied(struct durable *durable)
@@ -54,6 +55,31 @@ durable_lead(struct durable *durable)
     ASSERT(durable_applied(durable) == durable_touched(durable));
     /* release: see durable_is_replica */
     atomic_store_explicit(&durable->is_replica, false, memory_order_release);
+}
+
+int
+durable_begin_term(struct durable *durable, const char *name, size_t name_len,
+    uint32_t least_term, uint64_t *seq)
+{
+    struct wal_position at;
+    struct history terms;
+    struct entry_term term = {.term = least_term};
+    bool is_named = node_name_set(&term.node, name, name_len);
+    ASSERT(is_named);
+    int err = histories_draw(&term.branch);
+    if (err != 0) {
+        return err;
+    }
+    wal_position(durable->wal, &at); /* nobody adds to it now */
+    wal_terms(durable->wal, &terms);
+    uint64_t least = history_is_end(&terms, at.last)
+        ? history_next_term(&terms, at.last)
+        : 0;
+    if (least == 0) {
+        return ERR_LOG_ORDER;
+    }
+    term.term = term.term < least ? (uint32_t)least : term.term;
+    return wal_begin_term(durable->wal, &term, seq);
 }
 
 void

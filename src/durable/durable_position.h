@@ -37,6 +37,12 @@ durable_is_replica(const struct durable *durable)
 void durable_follow(struct durable *durable, uint64_t applied);
 void durable_lead(struct durable *durable);
 
+/* A term begins behind all that a replica's log has: see store_begin_term. The
+ * log is a primary's then. 0 or as wal_begin_term, or ERR_SYSTEM. While nobody
+ * else adds to the log. */
+int durable_begin_term(struct durable *durable, const char *name,
+    size_t name_len, uint32_t least_term, uint64_t *seq);
+
 /* Batch seq, behind all that were, is about to be applied, or it has been, in
  * all shards. The one thread that applies; of a replica. */
 void durable_apply_begin(struct durable *durable, uint64_t seq);

@@ -126,6 +126,9 @@ uint64_t recover__next_seq(const struct replay_end *end);
 int recover_check_end(const struct manifest *manifest,
     const struct replay_end *end, struct logger *logger);
 
+/* The manifest has nothing of a later batch. Pure. */
+uint64_t recover__newest(const struct manifest *manifest);
+
 /* ERR_CORRUPT, and told, where the manifest has what is of a later batch than
  * the log goes on with: what is logged then would be taken for older. */
 int recover__check_seq(

@@ -472,6 +472,7 @@ run_ring(struct ring *ring, struct replayer *replayer, struct replay_end *end)
         .epoch = durable->manifest.epoch,
         .histories = &durable->manifest.histories,
         .number = durable->manifest.log_number,
+        .last_seq = durable->cut_seq,
         .batch_fn = take_batch,
         .context = ring,
         .progress_fn = note_size};
@@ -521,8 +522,8 @@ recover_add_term(struct history *terms, const struct entry_term *term,
     return ERR_CORRUPT;
 }
 
-static uint64_t
-newest_of(const struct manifest *manifest)
+uint64_t
+recover__newest(const struct manifest *manifest)
 {
     uint64_t seq = manifest->schema_seq > manifest->checkpoint_seq
         ? manifest->schema_seq
@@ -536,7 +537,7 @@ int
 recover__check_seq(
     const struct manifest *manifest, uint64_t next_seq, struct logger *logger)
 {
-    uint64_t newest = newest_of(manifest);
+    uint64_t newest = recover__newest(manifest);
     if (newest < next_seq) {
         return 0;
     }

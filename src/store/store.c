@@ -7,89 +7,22 @@
  * store_begin opens it. */
 #include "store/store.h"
 
-#include "base/assert.h"
 #include "base/err.h"
-#include "base/mutex.h"
-#include "call/store_calls.h"
-#include "durable/checkpoint.h"
-#include "durable/durable.h"
+#include "durable/durable_commit.h"
 #include "durable/durable_position.h"
-#include "durable/producers.h"
 #include "durable/snapshot.h"
 #include "engine/members.h"
 #include "schema/restore.h"
-#include "store/applier.h"
-#include "store/dumper.h"
-#include "store/gardener.h"
-#include "store/keeper.h"
-#include "store/sorter.h"
-#include "store/store_life.h"
-#include "tier/tier.h"
+#include "store/store_real.h"
 
-#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
-
-enum { REAL_MAGIC = 0x73746f72 };
-
-struct real_store {
-    struct store store; /* first: the seam */
-    uint32_t magic;     /* REAL_MAGIC */
-    _Atomic int life;   /* enum store_life */
-    struct qsbr qsbr;
-    _Atomic(const struct schema *) schema;
-    struct engine *engine;
-    struct producers producers;
-    struct keeper keeper;
-    struct dumper dumper;
-    struct sorter sorter;
-    struct gardener gardener;
-    bool has_gardener;
-    const struct clock *clock;
-
-    /* Where there is a data directory: */
-    bool is_durable;
-    bool wants_last_checkpoint;
-    _Atomic bool wants_checkpoint; /* asked for while it loads */
-    struct durable durable;
-    struct tier tier;
-    bool has_tier;
-    struct checkpointer checkpointer; /* runs where has_loaded */
-    struct applier applier;           /* runs where has_applier */
-    bool is_replica;                  /* from the start on */
-    bool has_applier; /* the loader's, then that of who makes it a replica */
-    int (*put_batch_fn)(struct wal *wal, uint64_t seq, const uint8_t *payload,
-        size_t len);        /* see store_config */
-    struct schema *loading; /* the loader's, until it is published */
-    pthread_t loader;
-    bool has_loaded; /* the loader's, until it is joined */
-    struct mutex listeners_lock;
-    struct store_listener *listeners;
-    struct wal_listener log_listener;
-};
 
 /* Of a call for each request: nothing is checked. */
 static struct real_store *
 real_of(struct store *store)
 {
     return (struct real_store *)store;
-}
-
-static struct real_store *
-checked_real_of(struct store *store)
-{
-    struct real_store *real = real_of(store);
-    ASSERT(real->magic == REAL_MAGIC);
-    return real;
-}
-
-static enum store_life
-life_of(struct real_store *real)
-{
-    /* acquire: who sees that it does not load sees all that has been loaded,
-     * and the checkpointer and the sealer */
-    return (enum store_life)atomic_load_explicit(
-        &real->life, memory_order_acquire);
 }
 
 /* A get with sources: they are looked for in all places before the cells. */
@@ -130,7 +63,7 @@ real_change(struct store *store, struct store_change *change)
 static enum store_answer
 real_edit(struct store *store, struct store_edit *edit)
 {
-    keeper_add(&checked_real_of(store)->keeper, edit);
+    keeper_add(&store__real(store)->keeper, edit);
     return STORE_LATER;
 }
 
@@ -141,7 +74,7 @@ real_fault(struct store *store)
     if (!real->is_durable) {
         return 0;
     }
-    if (life_of(real) == STORE_LOADING) {
+    if (store__life(real) == STORE_LOADING) {
         return ERR_LOADING;
     }
     return durable_is_replica(&real->durable) ? ERR_NOT_PRIMARY
@@ -235,10 +168,12 @@ real_hot_bytes(struct store *store, uint64_t *garbage_bytes)
     return engine_hot_bytes(real_of(store)->engine, garbage_bytes);
 }
 
+/* What the log says of a batch, and those who have copies. */
 static enum store_commit
-commit_of(enum wal_outcome outcome)
+commit_of(
+    const struct real_store *real, enum wal_outcome outcome, uint64_t seq)
 {
-    switch (outcome) {
+    switch (durable_outcome(&real->durable, outcome, seq)) {
     case WAL_COMMITTED:
         return STORE_COMMITTED;
     case WAL_WAITS:
@@ -255,7 +190,7 @@ real_commit(struct store *store, uint64_t seq)
     struct real_store *real = real_of(store);
     return seq == 0 || !real->is_durable
         ? STORE_COMMITTED
-        : commit_of(wal_commit(real->durable.wal, seq));
+        : commit_of(real, wal_commit(real->durable.wal, seq), seq);
 }
 
 static enum store_commit
@@ -264,7 +199,7 @@ real_outcome(struct store *store, uint64_t seq)
     struct real_store *real = real_of(store);
     return seq == 0 || !real->is_durable
         ? STORE_COMMITTED
-        : commit_of(wal_outcome(real->durable.wal, seq));
+        : commit_of(real, wal_outcome(real->durable.wal, seq), seq);
 }
 
 static uint64_t
@@ -298,7 +233,7 @@ on_log_moved(struct wal_listener *listener)
 static void
 real_listen(struct store *store, struct store_listener *listener)
 {
-    struct real_store *real = checked_real_of(store);
+    struct real_store *real = store__real(store);
     ASSERT(listener->moved_fn != NULL);
     mutex_lock(&real->listeners_lock);
     listener->next = real->listeners;
@@ -309,7 +244,7 @@ real_listen(struct store *store, struct store_listener *listener)
 static void
 real_unlisten(struct store *store, struct store_listener *listener)
 {
-    struct real_store *real = checked_real_of(store);
+    struct real_store *real = store__real(store);
     mutex_lock(&real->listeners_lock);
     struct store_listener **link = &real->listeners;
     while (*link != listener) {
@@ -323,7 +258,7 @@ real_unlisten(struct store *store, struct store_listener *listener)
 static enum store_answer
 real_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
 {
-    struct real_store *real = checked_real_of(store);
+    struct real_store *real = store__real(store);
     if (!real->is_durable) {
         checkpoint->err = ERR_NO_DATA_DIR;
         return STORE_DONE;
@@ -335,7 +270,7 @@ real_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
 static enum store_answer
 real_seal(struct store *store, struct store_seal *seal)
 {
-    struct real_store *real = checked_real_of(store);
+    struct real_store *real = store__real(store);
     if (!real->has_tier) {
         seal->err = ERR_NO_DATA_DIR;
         return STORE_DONE;
@@ -347,14 +282,14 @@ real_seal(struct store *store, struct store_seal *seal)
 static enum store_answer
 real_dump(struct store *store, struct store_dump *dump)
 {
-    dumper_add(&checked_real_of(store)->dumper, dump);
+    dumper_add(&store__real(store)->dumper, dump);
     return STORE_LATER;
 }
 
 static void
 real_end_dump(struct store *store, struct store_dump *dump)
 {
-    dumper_end(&checked_real_of(store)->dumper, dump);
+    dumper_end(&store__real(store)->dumper, dump);
 }
 
 static int
@@ -520,30 +455,6 @@ start_gardener(struct real_store *real)
     return err;
 }
 
-/* Batches of another server's log are applied from now on. All is loaded. */
-static int
-begin_to_follow(struct real_store *real)
-{
-    real->applier = (struct applier){.engine = real->engine,
-        .qsbr = &real->qsbr,
-        .durable = &real->durable,
-        .producers = &real->producers,
-        .keeper = &real->keeper,
-        .cold = &real->tier.cold};
-    int err = applier_start(&real->applier);
-    real->has_applier = err == 0;
-    return err;
-}
-
-static void
-cease_to_follow(struct real_store *real)
-{
-    if (real->has_applier) {
-        applier_stop(&real->applier);
-        real->has_applier = false;
-    }
-}
-
 /* The loader's thread. */
 static void *
 load(void *arg)
@@ -573,7 +484,7 @@ load(void *arg)
         err = start_gardener(real);
     }
     if (err == 0 && real->is_replica) {
-        err = begin_to_follow(real);
+        err = store__begin_to_follow(real);
     }
     if (config->loaded_fn != NULL) {
         config->loaded_fn(config->context, err);
@@ -732,9 +643,7 @@ store_create(const struct store_config *config, struct store **out)
     real->store.qsbr = &real->qsbr;
     real->store.schema = &real->schema;
     real->store.shards = shards;
-    real->is_replica = config->is_replica;
-    real->put_batch_fn = config->put_batch_fn;
-    ASSERT(!real->is_replica || real->is_durable);
+    real->is_replica = real->is_durable && real->durable.config.is_replicated;
     err = start_keeper(real, config);
     if (err != 0) {
         goto err_after_parts;
@@ -772,7 +681,7 @@ err_after_real:
 void
 store_begin(struct store *store)
 {
-    struct real_store *real = checked_real_of(store);
+    struct real_store *real = store__real(store);
     if (real->is_durable) {
         ASSERT(real->has_loaded && real->loading == NULL);
         store_life_move(&real->life, STORE_OPEN);
@@ -783,70 +692,10 @@ store_begin(struct store *store)
     }
 }
 
-/* The store takes batches from now on, if it does not yet. */
-static int
-become_replica(struct real_store *real)
-{
-    if (!durable_is_replica(&real->durable)) {
-        gardener_follow(&real->gardener, true);
-        durable_follow(&real->durable, wal_last(real->durable.wal));
-        /* what it had as a primary: nobody changes them from now on */
-        items_flush(real->store.items, 0, clock_monotonic_s());
-    }
-    return real->has_applier ? 0 : begin_to_follow(real);
-}
-
-/* The store takes changes from now on, if it does not yet. */
-static int
-become_primary(struct real_store *real)
-{
-    int err = real->has_applier ? applier_drain(&real->applier) : 0;
-    if (err == 0 && durable_is_replica(&real->durable)) {
-        cease_to_follow(real);
-        durable_lead(&real->durable);
-        gardener_follow(&real->gardener, false);
-    }
-    return err;
-}
-
-int
-store_set_replica(struct store *store, bool is_replica)
-{
-    struct real_store *real = checked_real_of(store);
-    ASSERT(real->is_durable && life_of(real) == STORE_OPEN);
-    return is_replica ? become_replica(real) : become_primary(real);
-}
-
-int
-store_put_batch(
-    struct store *store, uint64_t seq, const uint8_t *payload, size_t len)
-{
-    struct real_store *real = checked_real_of(store);
-    ASSERT(real->has_applier);
-    int err = real->put_batch_fn == NULL
-        ? 0
-        : real->put_batch_fn(real->durable.wal, seq, payload, len);
-    return err == 0 ? applier_put(&real->applier, seq, payload, len) : err;
-}
-
-int
-store_drain_batches(struct store *store)
-{
-    struct real_store *real = checked_real_of(store);
-    ASSERT(real->has_applier);
-    return applier_drain(&real->applier);
-}
-
-uint64_t
-store_applied(struct store *store)
-{
-    return durable_applied(&checked_real_of(store)->durable);
-}
-
 void
 store_want_checkpoint(struct store *store)
 {
-    struct real_store *real = checked_real_of(store);
+    struct real_store *real = store__real(store);
     if (!real->is_durable) {
         return;
     }
@@ -864,8 +713,8 @@ store_want_checkpoint(struct store *store)
 void
 store_want_snapshot(struct store *store, struct snapshot *snapshot)
 {
-    struct real_store *real = checked_real_of(store);
-    enum store_life life = life_of(real);
+    struct real_store *real = store__real(store);
+    enum store_life life = store__life(real);
     if (real->is_durable && life == STORE_OPEN) {
         checkpointer_want_snapshot(&real->checkpointer, snapshot);
         return;
@@ -881,9 +730,9 @@ store_want_snapshot(struct store *store, struct snapshot *snapshot)
 void
 store_end_calls(struct store *store)
 {
-    struct real_store *real = checked_real_of(store);
+    struct real_store *real = store__real(store);
     stop_walkers(real);
-    if (life_of(real) != STORE_OPEN) { /* what loads goes on refusing */
+    if (store__life(real) != STORE_OPEN) { /* what loads goes on refusing */
         return;
     }
     store_life_move(&real->life, STORE_ENDING);
@@ -896,22 +745,22 @@ store_end_calls(struct store *store)
 void
 store_want_last_checkpoint(struct store *store)
 {
-    checked_real_of(store)->wants_last_checkpoint = true;
+    store__real(store)->wants_last_checkpoint = true;
 }
 
 int
 store_destroy(struct store **store)
 {
-    struct real_store *real = checked_real_of(*store);
+    struct real_store *real = store__real(*store);
     int err = 0;
     if (real->is_durable) {
         durable_cancel(&real->durable);
         pthread_join(real->loader, NULL);
     }
-    if (life_of(real) != STORE_ENDING) {
+    if (store__life(real) != STORE_ENDING) {
         store_life_move(&real->life, STORE_ENDING);
     }
-    cease_to_follow(real);
+    store__cease_to_follow(real);
     if (real->has_gardener) {
         gardener_stop(&real->gardener);
     }
@@ -968,6 +817,6 @@ store_destroy(struct store **store)
 void
 store_verify(struct store *store)
 {
-    engine_verify(checked_real_of(store)->engine);
+    engine_verify(store__real(store)->engine);
     items_verify(store->items);
 }

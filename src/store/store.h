@@ -28,12 +28,7 @@ struct store_config {
     uint32_t dump_members_found;
     const struct alloc *dump_alloc;
     const struct data_config *data; /* NULL: counters live in memory only */
-    bool is_replica; /* from the start on, see store_set_replica; with data */
-    /* Has the log have a batch under its number, unless it has; called by
-     * store_put_batch. 0 or an ERR_. NULL: the caller sees to that. */
-    int (*put_batch_fn)(
-        struct wal *wal, uint64_t seq, const uint8_t *payload, size_t len);
-    const struct clock *clock; /* of waits; NULL: the system's */
+    const struct clock *clock;      /* of waits; NULL: the system's */
 };
 
 /* The real store. *out is the caller's. With a data directory, shards and seed
@@ -47,22 +42,25 @@ int store_create(const struct store_config *config, struct store **out);
  * for a store of store_create, like the next three. */
 void store_begin(struct store *store);
 
-/* The next four are what a stream from a primary will call; so far tests do. */
+/* Of a directory that others have copies of (data_config.is_replicated) the
+ * store begins as a replica; the rest of its role is in store/store_repl.h. */
 
-/* From now on the store is a replica: it takes no change but batches of another
- * server's log, store_fault is ERR_NOT_PRIMARY, and items are gone. Or it is
- * none, as at first: what was put is applied before. With a data directory that
- * has whole records (data_config). No change and no edit of a client is under
- * way, and no other thread calls this or the next three. 0; ERR_NO_MEMORY,
- * ERR_NO_THREAD, and it is a replica to which nothing can be put, until this is
- * called again, one way or the other; or what store_put_batch says, and it
- * stays one. */
-int store_set_replica(struct store *store, bool is_replica);
+/* From now on the store is a replica, if it is none: it takes no change but
+ * batches of another server's log, store_fault is ERR_NOT_PRIMARY, and items
+ * are gone. What it took as a primary and was not committed fails: of that
+ * store_outcome says STORE_COMMIT_FAILED from now on. No change and no edit of
+ * a client is under way, and no other thread calls this, the next two or
+ * store_begin_term. 0; ERR_NO_MEMORY, ERR_NO_THREAD, and it is a replica to
+ * which nothing can be put, until this is called again. */
+int store_set_replica(struct store *store);
 
-/* Of a replica. Takes over a batch of the primary's log, in order; one that it
- * has had is passed over. 0; ERR_LOG_FULL: no room now, to be put again later;
- * or why nothing more is applied: ERR_CORRUPT, ERR_NEWER_FORMAT,
- * ERR_MANY_PRODUCERS, or what the log says. One thread at a time. */
+/* Of a replica. Has the log take over a batch of the primary's under its
+ * number, and write it, and then the tables, later; one that it has had is
+ * passed over. 0; ERR_LOG_FULL: no room now, to be put again later;
+ * ERR_LOG_ORDER: it is not one that can come next (wal_put_batch), and nothing
+ * has changed; what store_fault of a primary would say of the log, to be put
+ * again later; or why nothing more is applied: ERR_CORRUPT, ERR_NEWER_FORMAT,
+ * ERR_MANY_PRODUCERS. May wait for the disk. */
 int store_put_batch(
     struct store *store, uint64_t seq, const uint8_t *payload, size_t len);
 

@@ -45,19 +45,22 @@ int store_follow(struct store *store, struct wal_follow *follow,
     void (*more_fn)(struct wal_follow *follow));
 
 /* A replica, all of whose batches are applied first, becomes the primary: a
- * term begins, at least least_term, as that of the node of that name (1 to
- * NODE_NAME_MAX bytes), and changes are taken. *seq is the number of the term's
- * first batch. Waits for the disk. One thread at a time for this,
- * store_set_replica and store_put_batch. 0; what store_put_batch says, and it
- * stays a replica; what wal_begin_term says. */
+ * term begins, at least least_term, as that of the node of that name (a right
+ * one, base/node.h), and changes are taken. *seq is the number of the term's
+ * first batch: nothing is to be acknowledged before that is committed. Waits
+ * for the disk. One thread at a time for this, store_set_replica and
+ * store_put_batch. 0; what store_put_batch says, or wal_begin_term
+ * (ERR_LOG_ORDER: there is no further term), ERR_SYSTEM: it stays a replica. */
 int store_begin_term(struct store *store, const char *name, size_t name_len,
     uint32_t least_term, uint64_t *seq);
 
 /* Nothing behind batch seq is acknowledged, nor has a manifest any of it; what
  * is up to it may be, once the log itself lets it. UINT64_MAX: the log alone
- * decides, as of a store of which nothing was said yet. Never goes back, but to
- * begin with after store_set_replica or store_begin_term. Whoever waits is
- * told. */
+ * decides. A start begins with 0, so nothing is until this was called, no
+ * checkpoint comes through and what is sealed stays in memory. A number that is
+ * not above the last one changes nothing. store_begin_term leaves it as it is;
+ * store_set_replica too, but makes of UINT64_MAX the last batch of the log.
+ * Whoever waits is told. */
 void store_set_committed(struct store *store, uint64_t seq);
 
 #endif

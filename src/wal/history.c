@@ -173,6 +173,20 @@ history_follows(const struct history *history, uint64_t seq, uint64_t next)
     return from == to && next == seq + 1;
 }
 
+uint64_t
+history_before(const struct history *history, uint64_t seq)
+{
+    ASSERT(seq > 0);
+    for (unsigned i = history->n; i-- > 0;) {
+        if (seq == first_of(&history->at[i])) {
+            return i > 0                     ? history->at[i - 1].last
+                : history->n < HISTORY_TERMS ? 0
+                                             : seq - 1;
+        }
+    }
+    return seq - 1;
+}
+
 void
 history_cut(struct history *history, uint64_t seq)
 {

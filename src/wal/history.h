@@ -72,6 +72,11 @@ const struct history_term *history_find(
 bool history_follows(
     const struct history *history, uint64_t seq, uint64_t next);
 
+/* The batch right before seq, which is one of that history or the next one: of
+ * a term's first batch the last one of the term before. 0: there is none. What
+ * lies before the oldest term that is kept is taken for seq - 1. */
+uint64_t history_before(const struct history *history, uint64_t seq);
+
 /* The log is cut behind batch seq: later terms are forgotten, and that of seq
  * is open again. seq is a batch of it, or 0: the history is empty then. */
 void history_cut(struct history *history, uint64_t seq);

@@ -69,6 +69,20 @@ destroy(struct wal *wal)
     free(wal);
 }
 
+/* Which batch a replica's log begins with. */
+static int
+note_first(struct wal *wal)
+{
+    const struct wal_start *start = &wal->config.start;
+    struct frame_file head = {.first_seq = start->next_seq};
+    int err = 0;
+    if (start->is_replica && wal->first_file < start->next_number) {
+        err = wal__file_head(wal->config.disk, wal->first_file, &head);
+    }
+    wal->first_seq = start->is_replica ? head.first_seq : 0;
+    return err == 0 ? 0 : disk_err(err);
+}
+
 /* Makes the first file; nobody else knows the log yet. */
 static int
 begin(struct wal *wal)
@@ -84,6 +98,10 @@ begin(struct wal *wal)
         wal->first_file = start->next_number;
     }
     wal->old_bytes += start->before_end;
+    err = note_first(wal);
+    if (err != 0) {
+        return err;
+    }
     wal->file = (struct wal_file){
         .head = {.number = start->next_number - 1}, .fd = -1};
     wal->written = wal->stream.closed;

@@ -165,6 +165,10 @@ void wal_forget(struct wal *wal, uint64_t number);
 void wal_listen(struct wal *wal, struct wal_listener *listener);
 void wal_unlisten(struct wal *wal, struct wal_listener *listener);
 
+/* Tells the listeners that what others say of batches has changed. Any thread,
+ * without a lock that they take. */
+void wal_tell(struct wal *wal);
+
 enum { WAL_LATENCIES = 32 /* powers of two of microseconds */ };
 
 /* Figures of one moment. Marks are not in those of batches and of what is not

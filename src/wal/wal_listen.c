@@ -31,6 +31,13 @@ wal_unlisten(struct wal *wal, struct wal_listener *listener)
 }
 
 void
+wal_tell(struct wal *wal)
+{
+    ASSERT(wal->magic == WAL_MAGIC);
+    wal__notify(wal);
+}
+
+void
 wal__notify(struct wal *wal)
 {
     mutex_lock(&wal->listen_lock);

@@ -52,6 +52,23 @@ settle_pins(struct wal *wal)
     return keep;
 }
 
+/* Which batch a replica's log begins with, now that file number is its first
+ * one; where that cannot be read, the one under way is sure to be there. */
+static void
+note_first(struct wal *wal, uint64_t number)
+{
+    mutex_assert_held(&wal->forget_lock);
+    struct frame_file head;
+    if (wal->first_seq == 0 || number == wal->noted_file) {
+        return;
+    }
+    int error = wal__file_head(wal->config.disk, number, &head);
+    wal->noted_file = error == 0 ? number : 0;
+    wal__lock(wal);
+    wal->first_seq = error == 0 ? head.first_seq : wal->file.head.first_seq;
+    wal__unlock(wal);
+}
+
 /* Removes what nobody keeps. */
 static void
 sweep(struct wal *wal)
@@ -78,6 +95,7 @@ sweep(struct wal *wal)
         wal->old_bytes -= bytes < wal->old_bytes ? bytes : wal->old_bytes;
         wal__unlock(wal);
     }
+    note_first(wal, first);
     for (uint64_t at = keep; at < wal->forgotten; at++) {
         pinned += wal__file_bytes(disk, at);
     }

@@ -102,6 +102,7 @@ struct wal {
     struct lock_cond moved; /* callers: synced, file or disk_fault */
     struct wal_made made[WAL_MADE];
     uint64_t first_file;
+    uint64_t first_seq; /* of a replica's log: that first_file begins with */
     uint64_t old_bytes; /* of files before the one under way */
     struct wal_stats stats;
     uint64_t looked_ns; /* when the thread last saw the file's name; its own */
@@ -115,6 +116,7 @@ struct wal {
                                   * lock */
     struct wal_pin *pins;     /* borrowed from readers */
     uint64_t forgotten;       /* files before it are in images */
+    uint64_t noted_file;      /* whose first_seq is; 0: not known */
 
     struct mutex listen_lock; /* held during calls */
     struct wal_listener *listeners;

@@ -164,3 +164,45 @@ wal_terms(struct wal *wal, struct history *out)
     *out = wal->terms;
     wal__unlock(wal);
 }
+
+bool
+wal_has_batch(struct wal *wal, uint64_t seq)
+{
+    wal__lock(wal);
+    bool has = seq <= wal->stream.closed.seq;
+    wal__unlock(wal);
+    return has;
+}
+
+void
+wal_position(struct wal *wal, struct wal_position *out)
+{
+    wal__lock(wal);
+    const struct history *terms = &wal->terms;
+    *out = (struct wal_position){
+        .last = wal->stream.closed.seq + wal->stream.is_open,
+        .written = history_before(terms, wal->written.seq + 1),
+        .synced = history_before(terms, wal->synced.seq + 1),
+        .terms = *terms};
+    if (wal->first_seq != 0) {
+        out->begin = history_before(terms, wal->first_seq);
+        out->first = wal->first_seq;
+    }
+    wal__unlock(wal);
+    /* a log that was not replicated may end anywhere */
+    if (out->terms.n > 0 && !history_is_end(&out->terms, out->written) &&
+        (out->written == 0 ||
+            history_find(&out->terms, out->written) != NULL)) {
+        history_cut(&out->terms, out->written);
+    }
+    ASSERT(out->synced <= out->written);
+}
+
+bool
+wal_is_replica(struct wal *wal)
+{
+    wal__lock(wal);
+    bool is = wal->stream.is_guarded;
+    wal__unlock(wal);
+    return is;
+}

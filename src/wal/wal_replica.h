@@ -41,9 +41,31 @@ int wal_put_batch(
  * for event loops, nor beside wal_put_batch. */
 int wal_begin_term(struct wal *wal, struct entry_term *term, uint64_t *seq);
 
+/* True where the log has batch seq, or one behind it. Any thread. */
+bool wal_has_batch(struct wal *wal, uint64_t seq);
+
+/* Where the log is, of one moment. Its terms are those up to written: of a term
+ * whose first batch is on its way to the file they know nothing yet. */
+struct wal_position {
+    uint64_t begin; /* it has all batches behind this one; only of a log that
+                     * was opened as a replica's, else 0 */
+    uint64_t first; /* the one that comes next, likewise: of a later term
+                     * where that began right behind */
+    uint64_t last;  /* that it was given; marks are some, too */
+    uint64_t written;
+    uint64_t synced; /* <= written */
+    struct history terms;
+};
+
+/* Any thread; does not wait for the disk. */
+void wal_position(struct wal *wal, struct wal_position *out);
+
 /* The terms of the log, with those that have begun since it was opened. Any
  * thread. */
 void wal_terms(struct wal *wal, struct history *out);
+
+/* True where it is. Any thread. */
+bool wal_is_replica(struct wal *wal);
 
 /* The log is a replica's from here on: nobody appends any more. Any thread. */
 void wal_become_replica(struct wal *wal);

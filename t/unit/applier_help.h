@@ -6,6 +6,7 @@
  * from its files and put to the replica. */
 
 #include "schema/restore.h"
+#include "store/store_repl.h"
 #include "unit/digest_help.h"
 #include "unit/members_help.h"
 #include "wal/manifest.h"
@@ -29,18 +30,16 @@ unlink_other(struct disk *disk, const char *name)
     return strncmp(name, "log-", 4) == 0 ? 0 : unlink_file(disk, name);
 }
 
-/* Has the log have a batch under its number; who makes a log of the primary's
- * batches one by one gives them the same numbers. */
-static inline int
-put_batch(struct wal *wal, uint64_t seq, const uint8_t *payload, size_t len)
+static inline void
+put_batch(
+    struct store *store, uint64_t seq, const uint8_t *payload, size_t len)
 {
-    if (wal_last(wal) >= seq) {
-        return 0;
+    int err = store_put_batch(store, seq, payload, len);
+    while (err == ERR_LOG_FULL) { /* the queue is */
+        sched_yield();
+        err = store_put_batch(store, seq, payload, len);
     }
-    ck_assert_uint_eq(wal_append(wal, payload, len), seq);
-    ck_assert_uint_eq(wal_cut(wal), seq); /* what comes is behind it */
-    (void)wal_commit(wal, seq);
-    return 0;
+    ck_assert_int_eq(err, 0);
 }
 
 static inline int
@@ -50,15 +49,10 @@ ship_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
     if (seq <= pair->shipped || seq > pair->ship_to) {
         return 0;
     }
-    ck_assert_uint_eq(seq, pair->shipped + 1);
+    ck_assert(seq == pair->shipped + 1 || seq_n(seq) == 1);
     pair->shipped = seq;
     pair->n_batches++;
-    int err = store_put_batch(pair->replica.store, seq, payload, len);
-    while (err == ERR_LOG_FULL) { /* the queue is */
-        sched_yield();
-        err = store_put_batch(pair->replica.store, seq, payload, len);
-    }
-    ck_assert_int_eq(err, 0);
+    put_batch(pair->replica.store, seq, payload, len);
     return 0;
 }
 
@@ -107,10 +101,8 @@ pair_make(struct pair *pair, uint64_t seed, bool is_whole)
     rig_init(&pair->replica, WAL_SYNC_INTERVAL, ID_RANDOM, seed);
     pair->primary.data.has_whole_records = is_whole;
     pair->primary.data.log_file_bytes = UINT64_C(1) << 18;
-    pair->replica.data.has_whole_records = true;
+    pair->replica.data.is_replicated = true;
     pair->replica.data.log_file_bytes = UINT64_C(1) << 18;
-    pair->replica.config.is_replica = true;
-    pair->replica.config.put_batch_fn = put_batch;
     struct disk *disk = pair->primary.data.disk;
     pair->calls = *disk->calls;
     unlink_file = pair->calls.unlink;
@@ -118,15 +110,41 @@ pair_make(struct pair *pair, uint64_t seed, bool is_whole)
     disk->calls = &pair->calls;
 }
 
+/* A term of a replica begins: it is the primary, and alone. */
+static inline uint64_t
+begin_term(struct rig *rig, const char *name)
+{
+    uint64_t seq;
+    ck_assert_int_eq(
+        store_begin_term(rig->store, name, strlen(name), 0, &seq), 0);
+    ck_assert_uint_eq(seq_n(seq), 1);
+    ck_assert_int_eq(store_fault(rig->store), 0);
+    store_set_committed(rig->store, UINT64_MAX);
+    return seq;
+}
+
+/* Of a directory with copies; what its log has counts as committed. */
+static inline void
+open_replicated(struct rig *rig)
+{
+    ck_assert_int_eq(rig_open(rig), 0);
+    ck_assert_int_eq(store_fault(rig->store), ERR_NOT_PRIMARY);
+    store_set_committed(rig->store, UINT64_MAX);
+}
+
 static inline void
 pair_open(struct pair *pair)
 {
-    ck_assert_int_eq(rig_open(&pair->primary), 0);
-    ck_assert_int_eq(rig_open(&pair->replica), 0);
+    if (pair->primary.data.is_replicated) {
+        open_replicated(&pair->primary);
+        (void)begin_term(&pair->primary, "a");
+    } else {
+        ck_assert_int_eq(rig_open(&pair->primary), 0);
+    }
+    open_replicated(&pair->replica);
     manifest_init(&pair->manifest);
     ck_assert_int_eq(
         manifest_read(pair->primary.data.disk, &pair->manifest, NULL), 0);
-    ck_assert_int_eq(store_fault(pair->replica.store), ERR_NOT_PRIMARY);
 }
 
 static inline void

@@ -309,7 +309,7 @@ START_TEST(test_random)
     ck_assert_uint_gt(rig_cold_stat(&pair.replica, "seals"), 0);
     /* as its own log has it */
     ck_assert_int_eq(rig_close(&pair.replica), 0);
-    ck_assert_int_eq(rig_open(&pair.replica), 0);
+    open_replicated(&pair.replica);
     ck_assert_uint_eq(store_applied(pair.replica.store), pair.shipped);
     ck_assert(pair_is_equal(&pair));
     expect_numbers(&pair);
@@ -439,7 +439,7 @@ START_TEST(test_unknown)
     ck_assert_int_eq(change_cell(pair.primary.store, &wb, CHANGE_SET, 4), 0);
     catch_up(&pair);
     struct store *store = pair.replica.store;
-    uint64_t seq = pair.shipped + 1;
+    uint64_t seq = pair.shipped + 1, first;
     ck_assert_int_eq(store_put_batch(store, seq, unknown, sizeof unknown), 0);
     ck_assert_int_eq(store_drain_batches(store), ERR_NEWER_FORMAT);
     ck_assert_int_eq(store_put_batch(store, seq + 1, unknown, sizeof unknown),
@@ -447,7 +447,8 @@ START_TEST(test_unknown)
     ck_assert_uint_eq(store_applied(store), pair.shipped);
     ck_assert_int_eq(rig_checkpoint(&pair.replica), ERR_NO_CHECKPOINT);
     expect_cell(store, &wb, CELL_SET, 4);
-    ck_assert_int_eq(store_set_replica(store, false), ERR_NEWER_FORMAT);
+    ck_assert_int_eq(
+        store_begin_term(store, "b", 1, 0, &first), ERR_NEWER_FORMAT);
     ck_assert_int_eq(store_fault(store), ERR_NOT_PRIMARY);
     pair_fini(&pair);
 }
@@ -467,8 +468,7 @@ START_TEST(test_promoted)
     ck_assert(first.err == 0 && !first.is_repeat);
     catch_up(&pair);
     ck_assert_int_eq(rig_seal_all(&pair.replica), 0);
-    ck_assert_int_eq(store_set_replica(pair.replica.store, false), 0);
-    ck_assert_int_eq(store_fault(pair.replica.store), 0);
+    (void)begin_term(&pair.replica, "b");
     struct change again = number_change(&pair.replica, 10, "pa", 77);
     ck_assert(again.err == 0 && again.is_repeat);
     for (unsigned i = 300; i < 310; i++) {
@@ -487,8 +487,7 @@ START_TEST(test_promoted)
     ck_assert(pair_is_equal(&pair));
     ck_assert_int_eq(edit(pair.replica.store, "add counter y"), 0);
     ck_assert_int_eq(rig_close(&pair.replica), 0);
-    pair.replica.config.is_replica = false;
-    ck_assert_int_eq(rig_open(&pair.replica), 0);
+    open_replicated(&pair.replica);
     ck_assert_int_eq(edit(pair.primary.store, "add counter y"), 0);
     ck_assert(pair_is_equal(&pair));
     pair_fini(&pair);
@@ -513,7 +512,8 @@ lead(struct pair *pair, const struct schema_counter *pairs, uint64_t n)
 {
     struct rig *rig = &pair->replica;
     struct engine_numbers out;
-    ck_assert_int_eq(store_set_replica(rig->store, false), 0);
+    ck_assert_int_eq(store_set_replica(pair->primary.store), 0);
+    (void)begin_term(rig, "b");
     do {
         sched_yield();
         out = figures(rig, pairs);
@@ -521,7 +521,45 @@ lead(struct pair *pair, const struct schema_counter *pairs, uint64_t n)
     out = figures(rig, pairs); /* those of each shard from then on */
     ck_assert_uint_eq(
         store_sum(rig->store, pairs->slot).records - out.marks, n);
-    ck_assert_int_eq(store_set_replica(rig->store, true), 0);
+    ck_assert_int_eq(store_set_replica(rig->store), 0);
+    store_set_committed(rig->store, UINT64_MAX);
+}
+
+static int
+put_back(void *context, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    struct pair *pair = context;
+    if (seq > pair->shipped) {
+        pair->shipped = seq;
+        put_batch(pair->primary.store, seq, payload, len);
+    }
+    return 0;
+}
+
+/* What the replica has led goes to the one that led before, which leads on. */
+static void
+give_back(struct pair *pair)
+{
+    struct rig *rig = &pair->replica;
+    struct manifest manifest;
+    struct replay_end end;
+    uint64_t seq = rig_stat(rig, "last_seq");
+    manifest_init(&manifest);
+    ck_assert_int_eq(manifest_read(rig->data.disk, &manifest, NULL), 0);
+    ck_assert_int_eq(rig_commit(rig, seq), STORE_COMMITTED);
+    const struct replay replay = {.disk = rig->data.disk,
+        .logger = &rig->logger,
+        .epoch = manifest.epoch,
+        .histories = &manifest.histories,
+        .number = manifest.log_number,
+        .last_seq = seq,
+        .batch_fn = put_back,
+        .context = pair};
+    ck_assert_int_eq(replay_run(&replay, &end), 0);
+    manifest_fini(&manifest);
+    ck_assert_int_eq(store_drain_batches(pair->primary.store), 0);
+    ck_assert_uint_eq(store_applied(pair->primary.store), seq);
+    (void)begin_term(&pair->primary, "a");
 }
 
 /* Leads, follows and leads again: then it looks anew for what its primary had
@@ -534,7 +572,9 @@ START_TEST(test_leads_again)
     struct schema_target target;
     struct pair pair;
     uint64_t value;
-    pair_init(&pair, 7, true);
+    pair_make(&pair, 7, true);
+    pair.primary.data.is_replicated = true;
+    pair_open(&pair);
     declare_all(&pair);
     for (unsigned i = 0; i < RECORDS * EACH; i++) {
         members_change(&pair.primary, i / EACH, "liked", i % EACH, 1);
@@ -546,7 +586,7 @@ START_TEST(test_leads_again)
     const struct schema_counter *pairs =
         schema_pairs(quiet_schema(pair.replica.store), target.column);
     lead(&pair, pairs, (uint64_t)RECORDS * EACH);
-    ck_assert_uint_eq(store_applied(pair.replica.store), pair.shipped);
+    give_back(&pair);
     for (unsigned i = 0; i < GONE * EACH; i++) {
         uint64_t number = members_get(&pair.primary, i / EACH, "liked");
         key[i] =

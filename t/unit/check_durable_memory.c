@@ -11,6 +11,7 @@
 #include "unit/heap_help.h"
 
 #include "store/store.h"
+#include "store/store_repl.h"
 
 #include <limits.h>
 
@@ -120,28 +121,32 @@ START_TEST(test_all_fail)
 END_TEST
 
 /* A store that cannot begin to follow is a replica that takes nothing, until it
- * can, or leads again. */
+ * can, or leads anew. */
 START_TEST(test_replica)
 {
     enum { FAILURES = 6, TRIES = 10000 };
     struct rig rig;
     struct spared_disk disk;
     unsigned n_failed = 0;
+    uint64_t seq;
     begin(&rig, &disk);
+    rig.data.is_replicated = true;
     ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_int_eq(store_begin_term(rig.store, "a", 1, 0, &seq), 0);
     /* another thread may take the call that fails */
     for (unsigned n = 0; n_failed < FAILURES; n++) {
         ck_assert_uint_lt(n, TRIES);
         heap_fail(n % 2 + 1, n % 2 + 1);
-        int err = store_set_replica(rig.store, true);
+        int err = store_set_replica(rig.store);
         (void)heap_heal();
         ck_assert_int_eq(store_fault(rig.store), ERR_NOT_PRIMARY);
         ck_assert(err == 0 || err == ERR_NO_MEMORY);
         n_failed += err != 0;
         if (n_failed % 2 == 0) {
-            ck_assert_int_eq(store_set_replica(rig.store, true), 0);
+            ck_assert_int_eq(store_set_replica(rig.store), 0);
         }
-        ck_assert_int_eq(store_set_replica(rig.store, false), 0);
+        ck_assert_int_eq(store_begin_term(rig.store, "a", 1, 0, &seq), 0);
+        store_set_committed(rig.store, UINT64_MAX);
         ck_assert_int_eq(store_fault(rig.store), 0);
     }
     rig_expect_all(&rig);

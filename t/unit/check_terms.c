@@ -4,6 +4,7 @@
  * have copies say that all in it is committed. */
 #include "offline/data_check.h"
 #include "offline/dump.h"
+#include "store/store_repl.h"
 #include "unit/salvage_help.h"
 #include "wal/log_cut.h"
 #include "wal/manifest.h"
@@ -245,47 +246,35 @@ START_TEST(test_kept)
 }
 END_TEST
 
-/* Those who have copies. */
-struct others {
-    int err;
-    unsigned n;
-    uint64_t seq; /* the last that was asked for */
-};
-
-static int
-ask_others(void *context, uint64_t seq)
-{
-    struct others *others = context;
-    others->n++;
-    others->seq = seq;
-    return others->err;
-}
-
-/* What is not committed by their rules is in no manifest. */
+/* What those who have copies do not have is in no manifest, also at a stop. */
 START_TEST(test_not_committed)
 {
     struct rig rig;
-    struct others others = {0};
-    uint64_t committed;
+    struct answer answer;
+    uint64_t committed, seq;
     make_directory(&rig);
-    rig.data.commit_fn = ask_others;
-    rig.data.commit_context = &others;
+    rig.data.is_replicated = true;
     ck_assert_int_eq(rig_open(&rig), 0);
-    (void)rig_set_all(&rig, 'a', 7);
-    others.err = ERR_UNSURE;
-    ck_assert_int_ne(rig_checkpoint(&rig), 0);
-    ck_assert_uint_gt(others.n, 0);
+    ck_assert_int_eq(store_begin_term(rig.store, "db-1", 4, 0, &seq), 0);
+    ck_assert_uint_eq(seq, seq_first(4));
+    answer_init(&answer);
+    struct store_checkpoint checkpoint = {.call = call_of(&answer)};
+    ck_assert_int_eq(store_checkpoint(rig.store, &checkpoint), STORE_LATER);
+    store_end_calls(rig.store);
+    answer_wait(&answer);
+    answer_fini(&answer);
+    ck_assert_int_eq(checkpoint.err, ERR_CLOSED);
     struct history terms = terms_in_manifest(&rig, &committed);
     ck_assert_uint_eq(terms.n, 0);
     ck_assert_uint_eq(committed, 0);
-    others.err = 0;
+    ck_assert_int_eq(rig_close(&rig), 0);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    store_set_committed(rig.store, seq);
     ck_assert_int_eq(rig_checkpoint(&rig), 0);
     terms = terms_in_manifest(&rig, &committed);
-    ck_assert_uint_eq(terms.n, 2);
-    ck_assert_uint_gt(committed, seq_first(3));
-    ck_assert_uint_le(committed, others.seq);
+    ck_assert_uint_eq(terms.n, 3);
+    ck_assert_uint_eq(committed, seq);
     ck_assert_int_eq(rig_close(&rig), 0);
-    rig.data.commit_fn = NULL;
     ck_assert_int_eq(rig_open(&rig), 0);
     rig_expect_all(&rig);
     ck_assert_int_eq(rig_close(&rig), 0);
@@ -353,6 +342,7 @@ START_TEST(test_replica)
     expect_dump(&rig, "\nreplica node db-1 promised 0 level written\n");
     read_files(rig.data.disk, &files);
     ck_assert_uint_gt(lose_batches(&files, ENTRY_COUNTER), 0);
+    rig.data.is_replicated = true;
     salvage(&rig, &files, SALVAGE_LOSSY, "lost");
     ck_assert_int_eq(rig_close(&rig), 0);
     expect_dump(&rig,

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The role of a store whose directory is one of several copies.
+ *
+ *            store_begin_term
+ *   replica -----------------> primary
+ *      ^                          |
+ *      +--------------------------+
+ *            store_set_replica
+ *
+ * A replica has the batches of the primary's log put: each goes to the log
+ * under its number, then to the applier. A primary's changes go to the tables
+ * and to the log at once. So each role has its own writer of the log, and its
+ * own way to say which batches the tables have (durable/durable_position.h). A
+ * role ends before the other one begins, with the lock of edits held: what is
+ * sealed is published under it, and that appends to the log of a primary.
+ *
+ * What can go wrong: what is applied does not fit, and it stays a replica; the
+ * log cannot be written, and it stays what it is. */
+#include "store/store_repl.h"
+
+#include "base/err.h"
+#include "durable/durable_commit.h"
+#include "durable/durable_position.h"
+#include "store/store_real.h"
+#include "wal/wal_replica.h"
+
+int
+store__begin_to_follow(struct real_store *real)
+{
+    real->applier = (struct applier){.engine = real->engine,
+        .qsbr = &real->qsbr,
+        .durable = &real->durable,
+        .producers = &real->producers,
+        .keeper = &real->keeper,
+        .cold = &real->tier.cold};
+    int err = applier_start(&real->applier);
+    real->has_applier = err == 0;
+    return err;
+}
+
+void
+store__cease_to_follow(struct real_store *real)
+{
+    if (real->has_applier) {
+        applier_stop(&real->applier);
+        real->has_applier = false;
+    }
+}
+
+/* Of a store that is open, and whose directory is replicated. */
+static struct real_store *
+replicated(struct store *store)
+{
+    struct real_store *real = store__real(store);
+    ASSERT(real->is_durable && real->durable.config.is_replicated);
+    ASSERT(store__life(real) != STORE_LOADING);
+    return real;
+}
+
+int
+store_set_replica(struct store *store)
+{
+    struct real_store *real = replicated(store);
+    struct durable *durable = &real->durable;
+    if (!durable_is_replica(durable)) {
+        struct wal_position at;
+        gardener_follow(&real->gardener, true);
+        mutex_lock(&durable->edit_lock);
+        wal_become_replica(durable->wal);
+        wal_position(durable->wal, &at);
+        durable_follow(durable, at.last);
+        durable_fail_uncommitted(durable, at.last);
+        mutex_unlock(&durable->edit_lock);
+        /* what it had as a primary: nobody changes them from now on */
+        items_flush(real->store.items, 0, clock_monotonic_s());
+    }
+    return real->has_applier ? 0 : store__begin_to_follow(real);
+}
+
+int
+store_put_batch(
+    struct store *store, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    struct real_store *real = store__real(store);
+    struct wal *wal = real->durable.wal;
+    ASSERT(real->has_applier);
+    if (!wal_has_batch(wal, seq)) {
+        int err = wal_put_batch(wal, seq, payload, len);
+        if (err != 0) {
+            return err;
+        }
+        (void)wal_commit(wal, seq);
+    }
+    return applier_put(&real->applier, seq, payload, len);
+}
+
+int
+store_drain_batches(struct store *store)
+{
+    struct real_store *real = store__real(store);
+    ASSERT(real->has_applier);
+    return applier_drain(&real->applier);
+}
+
+uint64_t
+store_applied(struct store *store)
+{
+    return durable_applied(&store__real(store)->durable);
+}
+
+int
+store_begin_term(struct store *store, const char *name, size_t name_len,
+    uint32_t least_term, uint64_t *seq)
+{
+    struct real_store *real = replicated(store);
+    struct durable *durable = &real->durable;
+    ASSERT(durable_is_replica(durable));
+    int err = real->has_applier ? 0 : store__begin_to_follow(real);
+    if (err == 0) {
+        err = applier_drain(&real->applier);
+    }
+    if (err == 0) {
+        err = durable_begin_term(durable, name, name_len, least_term, seq);
+    }
+    if (err != 0) {
+        return err;
+    }
+    store__cease_to_follow(real);
+    mutex_lock(&durable->edit_lock);
+    durable_lead(durable);
+    mutex_unlock(&durable->edit_lock);
+    gardener_follow(&real->gardener, false);
+    return 0;
+}
+
+void
+store_directory(struct store *store, struct store_directory *out)
+{
+    struct real_store *real = replicated(store);
+    const struct durable *durable = &real->durable;
+    *out = (struct store_directory){.epoch = durable->epoch,
+        .seed = durable->seed,
+        .shards = real->store.shards};
+}
+
+struct disk *
+store_disk(struct store *store)
+{
+    return replicated(store)->durable.disk;
+}
+
+void
+store_position(struct store *store, struct store_position *out)
+{
+    struct durable *durable = &replicated(store)->durable;
+    struct wal_position at;
+    /* first: what it has is in the log then */
+    uint64_t applied =
+        durable_is_replica(durable) ? durable_applied(durable) : UINT64_MAX;
+    wal_position(durable->wal, &at);
+    *out = (struct store_position){.begin = at.begin,
+        .written = at.written,
+        .synced = at.synced,
+        .applied = applied < at.written ? applied : at.written,
+        .history = at.terms};
+}
+
+int
+store_follow(struct store *store, struct wal_follow *follow, uint64_t from_seq,
+    uint64_t bytes_max, void (*more_fn)(struct wal_follow *follow))
+{
+    struct wal *wal = replicated(store)->durable.wal;
+    struct wal_position at;
+    wal_position(wal, &at);
+    if (from_seq == at.begin + 1 && from_seq < at.first) {
+        from_seq = at.first; /* the term before has no file any more */
+    }
+    return wal_follow_open(wal, follow, from_seq, bytes_max, more_fn);
+}
+
+void
+store_set_committed(struct store *store, uint64_t seq)
+{
+    durable_set_committed(&replicated(store)->durable, seq);
+}
