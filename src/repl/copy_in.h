@@ -12,7 +12,7 @@
 /* Takes in a snapshot from a primary (repl/copy.h), beside the directory that
  * is here (durable/snapshot_put.h):
  *
- *   OPENING --> GREETED --> LISTING --> TELLING --> FILLING --> CHECKING --> OVER
+ *   OPENING -> GREETED -> LISTING -> TELLING -> FILLING -> CHECKING -> OVER
  *
  * Broken off, another one goes on where it was, in another process too: files
  * that are whole stay, while the source, kind, number, length and bytes are the

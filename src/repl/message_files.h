@@ -4,9 +4,9 @@
 
 #include "repl/message.h"
 
-/* Bodies of a snapshot: SNAPSHOT, then its contents as FILE, DATA and END; these
- * are answered by HAVE; then the same for each file that is missing; at last an
- * END for all. As message.h. */
+/* Bodies of a snapshot: SNAPSHOT, then its contents as FILE, DATA and END;
+ * these are answered by HAVE; then the same for each file that is missing; at
+ * last an END for all. As message.h. */
 
 enum {
     MESSAGE_LISTED_BYTES = 17,

@@ -6,6 +6,7 @@
  * another, as a server would, and what both have in the end is compared. */
 
 #include "base/checksum.h"
+#include "schema/restore.h"
 #include "store/store_repl.h"
 #include "unit/digest_help.h"
 #include "unit/durable_help.h"
