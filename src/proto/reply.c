@@ -80,7 +80,7 @@ reply__error_about(struct buf *out, int err, const char *detail)
 }
 
 void
-reply__number(struct buf *out, uint64_t number)
+reply_number(struct buf *out, uint64_t number)
 {
     char text[NUM_U64_DIGITS_MAX + 2];
     size_t n = num_format_u64(number, text);

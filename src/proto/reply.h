@@ -25,7 +25,7 @@ void reply__error_about(struct buf *out, int err, const char *detail);
 bool reply_is_server_error(int err);
 
 /* "number\r\n" */
-void reply__number(struct buf *out, uint64_t number);
+void reply_number(struct buf *out, uint64_t number);
 
 /* "VALUE <key> <flags> <len>[ <cas>]\r\n<value>\r\n"; cas NULL: none. */
 void reply_value(struct buf *out, const char *key, size_t key_len,

@@ -144,6 +144,8 @@ data_option_take(struct data_option *data_option,
     config->cold_codec = (unsigned)options->cold_codec;
     config->cold_level = (int)options->cold_level;
     config->is_replicated = options_replicate(options);
+    config->leaves_group = options->leave_group;
+    config->keep_cut_bytes = options->keep_cut;
     config->threads = threads_to_load();
     config->logger = logger;
     return 0;

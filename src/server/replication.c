@@ -304,6 +304,20 @@ open_sockets(struct replication *replication, struct buf *why)
     return err;
 }
 
+/* Which start of the kernel it is tells whether there was a power cut. */
+static void
+look_at_boot_id(struct replication *replication)
+{
+    static const uint8_t none[REPLICA_BOOT_BYTES];
+    node_boot_id(replication->boot_id);
+    if (memcmp(replication->boot_id, none, sizeof none) == 0) {
+        log_line(replication->logger, LOG_WARNING,
+            "/proc/sys/kernel/random/boot_id cannot be read (ProcSubset=all "
+            "lets a service of systemd): after a power cut this server will "
+            "not say that it is doubtful");
+    }
+}
+
 int
 replication_open(
     struct replication *replication, struct tls *tls, struct buf *why)
@@ -312,7 +326,7 @@ replication_open(
         return 0;
     }
     replication->tls = has_tls(replication->options) ? tls : NULL;
-    node_boot_id(replication->boot_id);
+    look_at_boot_id(replication);
     int err = read_secret(replication, why);
     return err == 0 ? open_sockets(replication, why) : err;
 }

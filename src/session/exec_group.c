@@ -85,7 +85,7 @@ ask_wait(struct job *job)
 enum exec_step
 exec__wait_answer(struct session *session, struct buf *out)
 {
-    reply__number(out, session->job->wait.n_have);
+    reply_number(out, session->job->wait.n_have);
     return exec__done(session);
 }
 

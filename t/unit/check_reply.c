@@ -32,8 +32,8 @@ START_TEST(test_lines)
     struct buf out = {0};
     reply_line(&out, "STORED");
     reply_line(&out, "");
-    reply__number(&out, 0);
-    reply__number(&out, UINT64_MAX);
+    reply_number(&out, 0);
+    reply_number(&out, UINT64_MAX);
     expect(&out, "STORED\r\n\r\n0\r\n18446744073709551615\r\n");
 }
 END_TEST
