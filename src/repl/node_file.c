@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { SYNC_LOOKS = 200, SYNC_LOOK_US = 10000 }; /* at a stop, 2 s in all */
+
 int
 node_write_file(struct node *node, const struct replica_file *file)
 {
@@ -53,6 +55,9 @@ node_begin_file(struct node *node)
     const struct node_config *config = &node->config;
     struct replica_file file = config->file;
 
+    /* what the load has done is in it */
+    (void)replica_file_read(store_disk(config->store), &file);
+    node->config.file = file;
     if (file.node.len > 0 && may_have_lost(node)) {
         file.is_doubtful = true;
         log_line(config->logger, LOG_WARNING,
@@ -72,7 +77,13 @@ node_end_file(struct node *node)
 {
     struct replica_file file = node->config.file;
 
-    node_look(node);
+    for (unsigned i = 0; i < SYNC_LOOKS; i++) {
+        node_look(node);
+        if (node->position.synced == node->position.written) {
+            break;
+        }
+        (void)usleep(SYNC_LOOK_US);
+    }
     if (node->position.synced < node->position.written) {
         return; /* it says so only where nothing can be lost */
     }

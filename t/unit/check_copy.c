@@ -183,6 +183,38 @@ START_TEST(test_kept)
 }
 END_TEST
 
+/* A file that the replica has with other bytes is sent again. */
+START_TEST(test_other_sum)
+{
+    struct rig from, to;
+    struct join join;
+    const struct join_config config = {.from = &from, .to = &to, .seed = 5};
+    uint64_t all;
+
+    begin_from(&from, 5);
+    begin_to(&to, 77);
+    ck_assert_int_eq(join_start(&join, &config), 0);
+    join_run(&join);
+    all = join.down.n;
+    join_end(&join);
+    rig_fini(&to);
+
+    begin_to(&to, 78);
+    copy_but_for_end(&config, all);
+    ck_assert_int_eq(join_start(&join, &config), 0);
+    join.spoils_have = true;
+    join_run(&join);
+    join_end(&join);
+    ck_assert_int_eq(join.is_in, COPY_DONE);
+    ck_assert_uint_eq(join.out_figures.files_moved, 1);
+    ck_assert_uint_eq(join.in_figures.files_moved, 1);
+    ck_assert_uint_eq(join.in_figures.files_kept, join.in_figures.files - 1);
+    join_judge(&to, &from, join.last_seq);
+    rig_fini(&to);
+    end_from(&from);
+}
+END_TEST
+
 static uint64_t
 epoch_of(struct rig *rig)
 {
@@ -515,6 +547,7 @@ main(void)
     tcase_add_loop_test(tcase, test_whole, 0, ROUNDS);
     tcase_add_loop_test(tcase, test_cut_off, 0, ROUNDS);
     tcase_add_test(tcase, test_kept);
+    tcase_add_test(tcase, test_other_sum);
     tcase_add_test(tcase, test_epoch);
     tcase_add_test(tcase, test_done_before);
     tcase_add_test(tcase, test_meddling);

@@ -140,8 +140,8 @@ START_TEST(test_stop)
 }
 END_TEST
 
-/* A replica becomes the primary; the old one has a batch too many, and is to be
- * loaded anew to follow. */
+/* A replica becomes the primary; the old one, and perhaps the other replica,
+ * have batches too many: these are cut, and all are the same in the end. */
 START_TEST(test_roles)
 {
     struct world w;
@@ -159,27 +159,58 @@ START_TEST(test_roles)
     (void)change_some(&w.a, 3); /* of which b does not hear */
     ck_assert_int_eq(host_replicaof(&w.c, w.b.address), 0);
     (void)change_some(&w.b, CHANGES);
-    WAIT_UNTIL(
-        host_is_followed(&w.b, &w.c) || atomic_load(&w.c.n_reloads) == 1);
     ck_assert_int_eq(host_replicaof(&w.a, w.b.address), 0);
     ck_assert_uint_eq(atomic_load(&w.a.n_reloads), 1);
     node_follows(w.a.node, follows);
     ck_assert_str_eq(follows, w.b.address);
     ck_assert_int_eq(store_fault(w.a.rig.store), ERR_NOT_PRIMARY);
-    host_close(&w.a);
-    host_open(&w.a, w.b.address);
-    WAIT_UNTIL(atomic_load(&w.a.n_reloads) == 2);
+    host_load_again(&w.a);
+    WAIT_UNTIL(atomic_load(&w.a.n_reloads) == 2); /* for the cut */
     ck_assert_uint_eq(host_stat(&w.a, "cuts"), 1);
-    /* c may have had what b has not, as well */
+    host_load_again(&w.a);
+    WAIT_UNTIL(host_is_followed(&w.b, &w.a));
+    WAIT_UNTIL(
+        host_is_followed(&w.b, &w.c) || atomic_load(&w.c.n_reloads) == 1);
+    if (atomic_load(&w.c.n_reloads) == 1) { /* it had them, too */
+        host_load_again(&w.c);
+        WAIT_UNTIL(host_is_followed(&w.b, &w.c));
+    }
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    ck_assert(hosts_are_equal(&w.c, &w.b, "w"));
     ck_assert_uint_eq(
         host_stat(&w.b, "sync_partial_err"), 1 + atomic_load(&w.c.n_reloads));
+    ck_assert_uint_eq(host_stat(&w.b, "sync_full"), 0);
     host_close(&w.a);
     struct replica_file file;
     ck_assert_int_eq(replica_file_read(w.a.rig.data.disk, &file), 0);
-    ck_assert_uint_ne(file.cut_seq, 0);
+    ck_assert_uint_eq(file.cut_seq, 0);
     ck_assert_uint_eq(file.promised, host_stat(&w.b, "term"));
+    ck_assert(!file.is_doubtful && file.is_clean);
     host_close(&w.b);
     host_close(&w.c);
+    world_fini(&w);
+}
+END_TEST
+
+/* The disk of a replica has no room: nothing is lost by that. */
+START_TEST(test_full_disk)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    fake_disk_limit(w.b.rig.fake, 1);
+    while (!host_replica_says(&w.a, "b", "disk_full=1")) {
+        (void)change_some(&w.a, CHANGES); /* until a file is full */
+        host_pause();
+    }
+    ck_assert(!host_is_followed(&w.a, &w.b));
+    fake_disk_limit(w.b.rig.fake, UINT64_MAX);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(host_replica_says(&w.a, "b", "disk_full=0"));
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.b);
+    host_close(&w.a);
     world_fini(&w);
 }
 END_TEST
@@ -313,7 +344,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
-        test_wait, test_stop, test_roles, test_strangers, test_garbage,
-        test_too_many, test_slow};
+        test_wait, test_stop, test_roles, test_full_disk, test_strangers,
+        test_garbage, test_too_many, test_slow};
     return run_tests("node", tests, COUNT_OF(tests));
 }

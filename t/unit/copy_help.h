@@ -37,6 +37,7 @@ struct join {
      * left out. NULL: nobody. */
     bool (*meddle_fn)(struct join *join, struct copy_piece *piece);
     void *context;
+    bool spoils_have;  /* the last checksum of a HAVE is changed */
     unsigned n_frames; /* to the replica */
 };
 
@@ -165,6 +166,9 @@ join_send(struct join *join)
     }
     while ((join->is_in = copy_in_next(join->in, &piece)) == COPY_FRAME) {
         ck_assert_uint_eq(piece.type, STREAM_HAVE);
+        if (join->spoils_have) {
+            piece.frame[STREAM_HEAD_BYTES + piece.len - 1] ^= 1;
+        }
         way_put(&join->up, &piece);
         any = true;
     }

@@ -251,6 +251,7 @@ host_init(struct host *host, const char *name, uint64_t seed)
     rig_init(&host->rig, WAL_SYNC_INTERVAL, ID_RANDOM, seed);
     host->rig.data.is_replicated = true;
     host->rig.data.log_file_bytes = UINT64_C(1) << 18;
+    host->rig.data.interval_ms = 20;
     host_listen(host);
     ck_assert_int_eq(
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, host->pair), 0);
@@ -310,6 +311,16 @@ host_fini(struct host *host)
     (void)close(host->pair[1]);
     (void)close(host->listen_fd);
     rig_fini(&host->rig);
+}
+
+/* The directory is loaded anew, as the node asked for. */
+static inline void
+host_load_again(struct host *host)
+{
+    char follows[NODE_ADDRESS_MAX + 1];
+    node_follows(host->node, follows);
+    host_close(host);
+    host_open(host, follows);
 }
 
 struct host_copying {
@@ -407,6 +418,15 @@ hosts_are_equal(struct host *a, struct host *b, const char *counter)
     struct store_digest one = digest_of(a->rig.store, counter);
     struct store_digest two = digest_of(b->rig.store, counter);
     return one.sum == two.sum && one.records == two.records;
+}
+
+/* True where that text is in what the node says of a replica. */
+static inline bool
+host_replica_says(struct host *host, const char *name, const char *text)
+{
+    struct host_stat stat = {.name = name};
+    node_each_replica(host->node, host_note_stat, &stat);
+    return stat.is_there && strstr(stat.value, text) != NULL;
 }
 
 /* ---- orders ---- */
