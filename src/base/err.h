@@ -144,6 +144,9 @@
         "a retry")                                                            \
     X(UNSURE_SLOW,                                                            \
         "outcome unknown, the disk is slow: get the value before a retry")    \
+    X(UNSURE_COPIES,                                                          \
+        "outcome unknown, replicas or the disk are slow: get the value "      \
+        "before a retry")                                                     \
     X(UNCOMMITTED,                                                            \
         "not shown, a crash may undo it: the disk has failed, read again "    \
         "later")                                                              \

@@ -43,6 +43,7 @@ reply_is_server_error(int err)
     case ERR_DISK:
     case ERR_UNSURE:
     case ERR_UNSURE_SLOW:
+    case ERR_UNSURE_COPIES:
     case ERR_UNCOMMITTED:
     case ERR_UNCOMMITTED_SLOW:
     case ERR_LOG_FULL:

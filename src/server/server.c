@@ -293,6 +293,7 @@ start_workers(struct server *server)
         .owner = owning_owner(&server->owning),
         .group =
             server->replication.is_wanted ? &server->replication.group : NULL,
+        .waits_for_copies = options->semi_sync > 0,
         .value_bytes_max = options->item_size_max,
         .fds_max = (unsigned)options->conn_limit + PROCESS_FDS_RESERVED,
         .rooms = &server->rooms,
