@@ -47,7 +47,7 @@ open_files(struct snapshot *snapshot)
     while (error == 0 && snapshot->n_open < snapshot->files.n) {
         size_t i = snapshot->n_open;
         struct snapshot_file *file = &snapshot->files.file[i];
-        snapshot_file_name(file, name);
+        snapshot__file_name(file, name);
         error = disk->calls->open(disk, name, DISK_READ, &snapshot->fd[i]);
         if (error == 0) {
             snapshot->n_open++;
@@ -108,7 +108,7 @@ take_manifest(struct snapshot *snapshot, uint64_t last_log)
     manifest_init(&manifest);
     int err = manifest_decode(bytes, len, &manifest);
     if (err == 0) {
-        err = snapshot_files_of(&manifest, last_log, &snapshot->files);
+        err = snapshot_files__of(&manifest, last_log, &snapshot->files);
     }
     buf_add(&snapshot->manifest, bytes, len);
     free(bytes);
@@ -135,7 +135,7 @@ snapshot__open(struct snapshot *snapshot, struct checkpointer *owner)
     struct durable *durable = owner->durable;
     struct wal_place place;
     ASSERT(owner->magic == CHECKPOINTER_MAGIC);
-    ASSERT(!owner->is_in_doubt);
+    ASSERT(!owner->is_foreign);
     snapshot->owner = owner;
     snapshot->disk = durable->disk;
     snapshot->wal = durable->wal;

@@ -17,8 +17,6 @@
  * is open here stays until snapshot_close, and takes its room on the disk. The
  * log behind is kept for a follower by a pin, up to a limit.
  *
- * In the server nobody asks for one yet, but tests do.
- *
  * One at a time for a store. Memory: the manifest, and some 40 bytes a file. */
 
 enum { SNAPSHOT_READ_BYTES = 256 << 10 /* at once, of snapshot_hash */ };

@@ -74,7 +74,7 @@ give_files(struct exchange *it)
     struct disk_file is;
     for (size_t i = 0; i < it->plan.files.n; i++) {
         const struct snapshot_file *file = &it->plan.files.file[i];
-        snapshot_file_name(file, name);
+        snapshot__file_name(file, name);
         int error = snapshot_folder_give(it->folder, name);
         if (error == ENOENT) {
             error = it->disk->calls->look(it->disk, name, -1, &is);
@@ -111,7 +111,7 @@ note_old(void *context, const char *name)
     struct exchange *it = context;
     const struct snapshot_files *files = &it->plan.files;
     struct snapshot_file file;
-    bool is_new = snapshot_file_parse(name, &file) &&
+    bool is_new = snapshot__file_parse(name, &file) &&
         snapshot_files_find(files, file.kind, file.number) < files->n;
     if (!is_new && is_data(name)) {
         buf_add(&it->names, name, strlen(name) + 1);

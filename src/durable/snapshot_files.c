@@ -100,7 +100,7 @@ add_segments(const struct manifest *manifest, struct snapshot_files *files)
 }
 
 int
-snapshot_files_of(const struct manifest *manifest, uint64_t last_log,
+snapshot_files__of(const struct manifest *manifest, uint64_t last_log,
     struct snapshot_files *files)
 {
     ASSERT(files->n == 0);
@@ -120,7 +120,7 @@ snapshot_files_of(const struct manifest *manifest, uint64_t last_log,
 }
 
 int
-snapshot_files_agree(
+snapshot_files__agree(
     const struct manifest *manifest, const struct snapshot_files *others)
 {
     struct snapshot_files files = {0};
@@ -131,7 +131,7 @@ snapshot_files_agree(
             last_log = other->number;
         }
     }
-    int err = snapshot_files_of(manifest, last_log, &files);
+    int err = snapshot_files__of(manifest, last_log, &files);
     if (err == 0 && files.n != others->n) {
         err = ERR_CORRUPT;
     }
@@ -169,7 +169,7 @@ snapshot_files_find(
 }
 
 bool
-snapshot_file_parse(const char *name, struct snapshot_file *file)
+snapshot__file_parse(const char *name, struct snapshot_file *file)
 {
     enum names_kind kind;
     uint64_t number;
@@ -188,7 +188,7 @@ snapshot_file_parse(const char *name, struct snapshot_file *file)
 }
 
 void
-snapshot_file_name(const struct snapshot_file *file, char out[NAMES_BYTES])
+snapshot__file_name(const struct snapshot_file *file, char out[NAMES_BYTES])
 {
     ASSERT(file->number > 0);
     switch (file->kind) {

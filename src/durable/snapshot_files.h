@@ -40,12 +40,12 @@ void snapshot_files_fini(struct snapshot_files *files);
  * up to the file last_log, and 0 bytes each. 0, ERR_NO_MEMORY, or ERR_CORRUPT:
  * there is no such log, there are more than SNAPSHOT_FILES_MAX files, or an
  * older tallyd has written the manifest. *files is the caller's in any case. */
-int snapshot_files_of(const struct manifest *manifest, uint64_t last_log,
+int snapshot_files__of(const struct manifest *manifest, uint64_t last_log,
     struct snapshot_files *files);
 
 /* Whether others are just those that the manifest names, with a log that
  * ends with one of them, and none is empty: 0, ERR_NO_MEMORY, ERR_CORRUPT. */
-int snapshot_files_agree(
+int snapshot_files__agree(
     const struct manifest *manifest, const struct snapshot_files *others);
 
 /* The place of a file, or files->n. */
@@ -54,10 +54,10 @@ size_t snapshot_files_find(
 
 /* True of the name of a file that a snapshot may have; file: its kind and
  * number, no bytes. Pure. */
-bool snapshot_file_parse(const char *name, struct snapshot_file *file);
+bool snapshot__file_parse(const char *name, struct snapshot_file *file);
 
 /* Writes the name that it has in a data directory. */
-void snapshot_file_name(
+void snapshot__file_name(
     const struct snapshot_file *file, char out[NAMES_BYTES]);
 
 #endif

@@ -113,7 +113,7 @@ here_of(const struct snapshot_put *put, const struct snapshot_file *file)
     size_t i = snapshot_files_find(files, file->kind, file->number);
     char name[NAMES_BYTES];
     struct disk_file is;
-    snapshot_file_name(file, name);
+    snapshot__file_name(file, name);
     return i < files->n && files->file[i].bytes == file->bytes &&
             put->plan.here[i].is_whole &&
             put->folder->calls->look(put->folder, name, -1, &is) == 0 &&
@@ -131,7 +131,7 @@ static bool
 is_wanted(const struct snapshot_plan *plan, const char *name)
 {
     struct snapshot_file file;
-    if (!snapshot_file_parse(name, &file)) {
+    if (!snapshot__file_parse(name, &file)) {
         return plan->files.n > 0 && strcmp(name, SNAPSHOT_PLAN) == 0;
     }
     size_t i = snapshot_files_find(&plan->files, file.kind, file.number);
@@ -177,7 +177,7 @@ check_list(const void *bytes, size_t len, const struct snapshot_files *files,
     manifest_init(&manifest);
     int err = manifest_decode(bytes, len, &manifest);
     if (err == 0) {
-        err = snapshot_files_agree(&manifest, files);
+        err = snapshot_files__agree(&manifest, files);
     }
     *epoch = manifest.epoch;
     manifest_fini(&manifest);
@@ -192,6 +192,9 @@ snapshot_put_begin(struct snapshot_put *put, const char *source,
     struct snapshot_plan plan = {0};
     uint64_t epoch;
     int err = check_list(manifest, manifest_bytes, files, &epoch);
+    if (err == 0 && put->epoch != 0 && epoch != put->epoch) {
+        err = ERR_CORRUPT;
+    }
     if (err == 0) {
         err = snapshot_plan_init(&plan, source, epoch, files);
     }
@@ -255,7 +258,7 @@ snapshot_put_file(struct snapshot_put *put, size_t i)
             return err;
         }
     }
-    snapshot_file_name(&put->plan.files.file[i], name);
+    snapshot__file_name(&put->plan.files.file[i], name);
     int error = folder->calls->unlink(folder, name);
     if (error == 0 || error == ENOENT) {
         error = folder->calls->open(folder, name, DISK_CREATE, &put->fd);
@@ -283,7 +286,7 @@ snapshot_put_write(
     int error = folder->calls->write(folder, put->fd, bytes, len, at);
     if (error != 0) {
         give_up(put);
-        snapshot_file_name(&put->plan.files.file[put->i], name);
+        snapshot__file_name(&put->plan.files.file[put->i], name);
         return refused(put, "write", name, error);
     }
     checksum_stream_add(put->stream, bytes, len);
@@ -337,7 +340,7 @@ settle(struct snapshot_put *put)
         folder->calls->uncache(folder, put->fd, 0, put->at);
         return 0;
     }
-    snapshot_file_name(file, name);
+    snapshot__file_name(file, name);
     return refused(put, "write", name, error);
 }
 
@@ -394,7 +397,7 @@ check_file(struct snapshot_put *put, size_t i, uint8_t *room)
     const struct snapshot_file *file = &put->plan.files.file[i];
     char name[NAMES_BYTES];
     int fd;
-    snapshot_file_name(file, name);
+    snapshot__file_name(file, name);
     int error = folder->calls->open(folder, name, DISK_READ, &fd);
     if (error == 0) {
         error = sum_file(put, fd, file->bytes, room);

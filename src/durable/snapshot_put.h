@@ -17,8 +17,7 @@
  * It goes on where it was, after a crash too: files that are here whole stay,
  * while they are of the same source, kind, number and length; whoever copies
  * compares their XXH3. Until the exchange nothing of the old directory is
- * touched, whatever fails. In the server nobody takes one in yet, but tests
- * do. One thread at a time; all calls may wait for the
+ * touched, whatever fails. One thread at a time; all calls may wait for the
  * disk. Memory: the plan, and a buffer of SNAPSHOT_PUT_BYTES. */
 
 enum { SNAPSHOT_PUT_BYTES = 256 << 10 };
@@ -28,6 +27,8 @@ struct snapshot_put {
     struct logger *logger;     /* told what the disk refuses, and of damage */
     struct disk *folder;       /* owned */
     struct snapshot_plan plan; /* what is here: to be read by the caller */
+    uint64_t epoch;            /* the caller's: that a manifest must be of; 0:
+                                * any, as at first */
     bool is_begun;             /* the plan is of a snapshot_put_begin */
     bool is_in_doubt;          /* the plan on the disk may be another one */
     /* The file under way. */
@@ -50,9 +51,9 @@ void snapshot_put_close(struct snapshot_put *put);
 /* A source (its name: 1..SNAPSHOT_SOURCE_MAX characters) has a snapshot with
  * that manifest and these files. What is here of another source or directory,
  * or not among these files, goes. 0; ERR_CORRUPT, ERR_NEWER_FORMAT (the files
- * and the manifest do not go together, or that cannot be read), ERR_NO_MEMORY:
- * nothing has changed; ERR_DISK, ERR_DISK_FULL, ERR_FILE_SIZE: to be tried
- * again. */
+ * and the manifest do not go together, or that cannot be read, or is of another
+ * directory), ERR_NO_MEMORY: nothing has changed; ERR_DISK, ERR_DISK_FULL,
+ * ERR_FILE_SIZE: to be tried again. */
 int snapshot_put_begin(struct snapshot_put *put, const char *source,
     const void *manifest, size_t manifest_bytes,
     const struct snapshot_files *files);
@@ -73,7 +74,8 @@ int snapshot_put_write(
  * ERR_DISK_FULL, ERR_FILE_SIZE, ERR_NO_MEMORY: likewise. */
 int snapshot_put_end(struct snapshot_put *put, uint64_t xxh3);
 
-/* Removes all that is here, and begins with nothing. 0 or ERR_DISK. */
+/* Removes all that is here, and begins with nothing. 0 or ERR_DISK. In the
+ * server nobody gives a copy up for good yet, but tests do. */
 int snapshot_put_drop(struct snapshot_put *put);
 
 /* Who reads a directory as a start would, from a disk on which the snapshot

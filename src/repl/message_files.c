@@ -7,8 +7,6 @@
 #include "base/bytes.h"
 #include "repl/message_priv.h"
 
-#include <string.h>
-
 #define FILE_BYTES_MAX ((uint64_t)INT64_MAX)
 
 _Static_assert(4 + MESSAGE_HAVE_MAX * MESSAGE_HAVE_BYTES <= STREAM_BODY_MAX,
@@ -19,15 +17,16 @@ message_put_snapshot(uint8_t *body, const struct message_snapshot *snapshot)
 {
     size_t len = 24;
 
-    ASSERT(snapshot->manifest_len > 0);
+    ASSERT(snapshot->files > 0 && snapshot->files <= MESSAGE_FILES_MAX);
+    ASSERT(snapshot->manifest_len > 0 &&
+        snapshot->manifest_len <= MESSAGE_MANIFEST_MAX);
     ASSERT(message_is_name(snapshot->source.at, snapshot->source.len));
     bytes_put_u64(body, snapshot->first);
     bytes_put_u64(body + 8, snapshot->bytes);
     bytes_put_u32(body + 16, snapshot->files);
     bytes_put_u32(body + 20, snapshot->manifest_len);
     len += message__put_text(body + len, &snapshot->source);
-    memcpy(body + len, snapshot->manifest, snapshot->manifest_len);
-    return len + snapshot->manifest_len;
+    return len;
 }
 
 int
@@ -41,12 +40,13 @@ message_get_snapshot(const struct stream_frame *frame,
     out->bytes = message__u64(&cursor, "bytes");
     message__demand(&cursor, out->bytes <= FILE_BYTES_MAX, 8, "bytes");
     out->files = message__u32(&cursor, "files");
+    message__demand(&cursor, out->files > 0 && out->files <= MESSAGE_FILES_MAX,
+        4, "files");
     out->manifest_len = message__u32(&cursor, "length of the manifest");
-    message__demand(
-        &cursor, out->manifest_len > 0, 4, "length of the manifest");
+    message__demand(&cursor,
+        out->manifest_len > 0 && out->manifest_len <= MESSAGE_MANIFEST_MAX, 4,
+        "length of the manifest");
     out->source = message__name(&cursor, false, "source");
-    out->manifest =
-        message__bytes(&cursor, out->manifest_len, "the whole manifest");
     return message__end(&cursor);
 }
 
@@ -68,10 +68,11 @@ message_put_have_file(
     return 1 + message__put_u64s(out + 1, numbers, 3);
 }
 
+/* Of a file that a directory can have. */
 static bool
 is_kind(uint32_t kind)
 {
-    return kind == MESSAGE_IMAGE || kind == MESSAGE_SEGMENT;
+    return kind >= MESSAGE_LOG && kind <= MESSAGE_SEGMENT;
 }
 
 static void
@@ -138,12 +139,36 @@ message_get_file(const struct stream_frame *frame, struct message_file *out,
     struct message_cursor cursor = message__begin(frame, fault);
     uint32_t kind = message__u32(&cursor, "kind of a file");
 
-    message__demand(&cursor, is_kind(kind), 4, "kind of a file");
+    message__demand(&cursor, is_kind(kind) || kind == MESSAGE_CONTENTS, 4,
+        "kind of a file");
     out->kind = (enum message_file_kind)kind;
     out->number = message__u64(&cursor, "number of a file");
+    message__demand(&cursor, kind != MESSAGE_CONTENTS || out->number == 1, 8,
+        "number of a file");
     out->bytes = message__u64(&cursor, "bytes of a file");
     demand_file(&cursor, out->number, out->bytes);
     return message__end(&cursor);
+}
+
+void
+message_put_listed(
+    uint8_t out[MESSAGE_LISTED_BYTES], const struct message_file *file)
+{
+    const uint64_t numbers[] = {file->number, file->bytes};
+
+    out[0] = (uint8_t)file->kind;
+    (void)message__put_u64s(out + 1, numbers, 2);
+}
+
+bool
+message_get_listed(
+    const uint8_t bytes[MESSAGE_LISTED_BYTES], struct message_file *out)
+{
+    *out = (struct message_file){.kind = (enum message_file_kind)bytes[0],
+        .number = bytes_get_u64(bytes + 1),
+        .bytes = bytes_get_u64(bytes + 9)};
+    return is_kind(bytes[0]) && out->number > 0 && out->bytes > 0 &&
+        out->bytes <= FILE_BYTES_MAX;
 }
 
 void

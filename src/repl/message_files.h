@@ -4,34 +4,46 @@
 
 #include "repl/message.h"
 
-/* Bodies of a snapshot: SNAPSHOT, answered by HAVE, then for each file that is
- * missing FILE, DATA and END; at last an END for all. As message.h. */
+/* Bodies of a snapshot: SNAPSHOT, then its contents as FILE, DATA and END;
+ * these are answered by HAVE; then the same for each file that is missing; at
+ * last an END for all. As message.h. */
 
-enum { MESSAGE_HAVE_BYTES = 25, MESSAGE_HAVE_MAX = 40000 };
-
-struct message_snapshot {
-    uint64_t first; /* number of the first batch that comes behind it */
-    uint64_t bytes; /* of all files */
-    uint32_t files;
-    struct message_text source; /* whose files these are */
-    const uint8_t *manifest;    /* whole; 1 byte or more */
-    uint32_t manifest_len;
+enum {
+    MESSAGE_LISTED_BYTES = 17,
+    MESSAGE_HAVE_BYTES = 25,
+    MESSAGE_HAVE_MAX = 40000, /* so many in one frame: another one follows */
+    MESSAGE_FILES_MAX = 1 << 20,
+    MESSAGE_MANIFEST_MAX = 64 << 20
 };
 
-/* Room for a body that has a manifest of len bytes. */
-static inline size_t
-message_snapshot_room(uint32_t len)
-{
-    return 24 + 1 + MESSAGE_NAME_MAX + (size_t)len;
-}
+struct message_snapshot {
+    uint64_t first;        /* number of the first batch that comes behind it */
+    uint64_t bytes;        /* of all files */
+    uint32_t files;        /* 1..MESSAGE_FILES_MAX */
+    uint32_t manifest_len; /* 1..MESSAGE_MANIFEST_MAX */
+    struct message_text source; /* whose files these are */
+};
 
-/* message_snapshot_room is at most STREAM_BODY_MAX. */
 size_t message_put_snapshot(
     uint8_t *body, const struct message_snapshot *snapshot);
 int message_get_snapshot(const struct stream_frame *frame,
     struct message_snapshot *out, struct stream_fault *fault);
 
-enum message_file_kind { MESSAGE_IMAGE = 1, MESSAGE_SEGMENT };
+enum message_file_kind {
+    MESSAGE_LOG = 1,
+    MESSAGE_CHECKPOINT,
+    MESSAGE_SEGMENT,
+    MESSAGE_CONTENTS /* the list of all files, then the manifest: no file of
+                      * either directory; its number is 1 */
+};
+
+/* How long the contents of a snapshot are. */
+static inline uint64_t
+message_contents_bytes(const struct message_snapshot *snapshot)
+{
+    return (uint64_t)snapshot->files * MESSAGE_LISTED_BYTES +
+        snapshot->manifest_len;
+}
 
 /* A file that is here whole. */
 struct message_have_file {
@@ -40,7 +52,8 @@ struct message_have_file {
     uint64_t sum; /* XXH3 with 64 bits, seed 0, of all its bytes */
 };
 
-/* Writes the beginning; n files follow (up to MESSAGE_HAVE_MAX). */
+/* Writes the beginning; n files follow (up to MESSAGE_HAVE_MAX; none of them is
+ * MESSAGE_CONTENTS). */
 size_t message_put_have(uint8_t *body, uint32_t n);
 size_t message_put_have_file(
     uint8_t out[MESSAGE_HAVE_BYTES], const struct message_have_file *file);
@@ -66,6 +79,12 @@ struct message_file {
 size_t message_put_file(uint8_t *body, const struct message_file *file);
 int message_get_file(const struct stream_frame *frame,
     struct message_file *out, struct stream_fault *fault);
+
+/* One row of the list of files. False: it is not sound in itself. */
+void message_put_listed(
+    uint8_t out[MESSAGE_LISTED_BYTES], const struct message_file *file);
+bool message_get_listed(
+    const uint8_t bytes[MESSAGE_LISTED_BYTES], struct message_file *out);
 
 /* Writes what stands before the bytes of a DATA; offset is that in the file. */
 enum { MESSAGE_DATA_BYTES = 8 };

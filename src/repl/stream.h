@@ -44,7 +44,7 @@ enum {
     X(8, PROMISED, 13, 1600)                                                  \
     X(9, REFUSED, 10, 400)                                                    \
     X(10, FETCH, 9, 1600)                                                     \
-    X(11, SNAPSHOT, 27, STREAM_BODY_MAX)                                      \
+    X(11, SNAPSHOT, 26, 89)                                                   \
     X(12, HAVE, 4, STREAM_BODY_MAX)                                           \
     X(13, FILE, 20, 20)                                                       \
     X(14, DATA, 8 + 1, 8 + STREAM_DATA_MAX)                                   \

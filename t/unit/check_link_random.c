@@ -106,9 +106,9 @@ send_snapshot(struct world *world, struct join *join)
 {
     struct peer *from = &world->peer[join->to];
     const struct message_snapshot snapshot = {.first = peer_last(from) + 1,
-        .source = from->self.name,
-        .manifest = (const uint8_t *)"manifest",
-        .manifest_len = 8};
+        .files = 1,
+        .manifest_len = 8,
+        .source = from->self.name};
     const struct message_end end = {MESSAGE_END_SNAPSHOT, 0};
     uint8_t frame[LINK_SEND_MAX];
     size_t len;

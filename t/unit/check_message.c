@@ -249,16 +249,21 @@ static const struct {
     {STREAM_REFUSED, 9, '\n', 9, "name"},
     {STREAM_REFUSED, 11, '\n', 11, "address for clients"},
     {STREAM_FETCH, 7, 9, 52, "a history that ends with that batch"},
-    {STREAM_SNAPSHOT, 20, 11, 26, "the whole manifest"},
+    {STREAM_SNAPSHOT, 16, 0, 16, "files"},
+    {STREAM_SNAPSHOT, 18, 16, 16, "files"},
     {STREAM_SNAPSHOT, 20, 0, 20, "length of the manifest"},
+    {STREAM_SNAPSHOT, 23, 4, 20, "length of the manifest"},
+    {STREAM_SNAPSHOT, 25, '?', 25, "source"},
     {STREAM_SNAPSHOT, 15, 128, 8, "bytes"},
     {STREAM_HAVE, 0, 1, 29, "the end"},
     {STREAM_HAVE, 3, 1, 0, "files"},
     {STREAM_HAVE, 4, 0, 4, "kind of a file"},
-    {STREAM_HAVE, 29, 3, 29, "kind of a file"},
+    {STREAM_HAVE, 29, MESSAGE_CONTENTS, 29, "kind of a file"},
     {STREAM_HAVE, 20, 128, 13, "bytes of a file"},
     {STREAM_FILE, 0, 0, 0, "kind of a file"},
+    {STREAM_FILE, 0, 5, 0, "kind of a file"},
     {STREAM_FILE, 4, 0, 4, "number of a file"},
+    {STREAM_FILE, 4, 2, 4, "number of a file"}, /* of the contents */
     {STREAM_FILE, 19, 128, 12, "bytes of a file"},
     {STREAM_DATA, 7, 128, 0, "offset"},
     {STREAM_END, 0, 0, 0, "what ends"},
@@ -321,31 +326,50 @@ START_TEST(test_hello_of_nobody)
 }
 END_TEST
 
-/* A manifest as long as may be. */
-START_TEST(test_long_manifest)
+/* As much as may be, and no more. */
+START_TEST(test_longest_snapshot)
 {
-    uint32_t len = STREAM_BODY_MAX - (uint32_t)message_snapshot_room(0);
-    uint8_t *manifest = malloc(len), *body = malloc(STREAM_BODY_MAX);
+    uint8_t body[MESSAGE_SMALL_MAX];
     char name[MESSAGE_NAME_MAX + 1] = "";
     struct message_snapshot snapshot = {.first = 1,
-                                .manifest = manifest,
-                                .manifest_len = len},
+                                .bytes = INT64_MAX,
+                                .files = MESSAGE_FILES_MAX,
+                                .manifest_len = MESSAGE_MANIFEST_MAX},
                             read;
     struct stream_frame frame = {.type = STREAM_SNAPSHOT, .body = body};
     struct stream_fault fault;
 
-    ck_assert(manifest != NULL && body != NULL);
-    memset(manifest, 'm', len);
     memset(name, 'n', MESSAGE_NAME_MAX);
     snapshot.source = text_of(name);
     frame.len = (uint32_t)message_put_snapshot(body, &snapshot);
-    ck_assert_uint_eq(frame.len, STREAM_BODY_MAX);
-    ck_assert_uint_eq(frame.len, message_snapshot_room(len));
+    ck_assert_uint_eq(frame.len, 89);
     ck_assert_int_eq(message_get_snapshot(&frame, &read, &fault), 0);
-    ck_assert_uint_eq(read.manifest_len, len);
-    ck_assert_mem_eq(read.manifest, manifest, len);
-    free(manifest);
-    free(body);
+    ck_assert_uint_eq(read.manifest_len, MESSAGE_MANIFEST_MAX);
+    ck_assert_uint_eq(message_contents_bytes(&read),
+        (17 << 20) + (uint64_t)MESSAGE_MANIFEST_MAX);
+}
+END_TEST
+
+/* A row of the list of files, and what is wrong in it. */
+START_TEST(test_listed)
+{
+    static const struct {
+        uint8_t at, value;
+    } wrong[] = {{0, 0}, {0, MESSAGE_CONTENTS}, {1, 0}, {9, 0}, {16, 128}};
+    const struct message_file file = {MESSAGE_LOG, 7, 200};
+    uint8_t bytes[MESSAGE_LISTED_BYTES];
+    struct message_file read;
+
+    message_put_listed(bytes, &file);
+    ck_assert(message_get_listed(bytes, &read));
+    ck_assert_uint_eq(read.kind, MESSAGE_LOG);
+    ck_assert_uint_eq(read.number, 7);
+    ck_assert_uint_eq(read.bytes, 200);
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        message_put_listed(bytes, &file);
+        bytes[wrong[i].at] = wrong[i].value;
+        ck_assert_msg(!message_get_listed(bytes, &read), "%zu", i);
+    }
 }
 END_TEST
 
@@ -385,7 +409,7 @@ int
 main(void)
 {
     const TTest *tests[] = {test_tape, test_rules, test_hello_of_nobody,
-        test_long_manifest, test_random};
+        test_longest_snapshot, test_listed, test_random};
 
     return run_tests("message", tests, COUNT_OF(tests));
 }

@@ -141,7 +141,7 @@ START_TEST(test_files_go_meanwhile)
     for (size_t i = 0; i < snapshot.files.n; i++) {
         char name[NAMES_BYTES];
         uint64_t now;
-        snapshot_file_name(&snapshot.files.file[i], name);
+        snapshot__file_name(&snapshot.files.file[i], name);
         n_gone += !has_file(&rig, name);
         ck_assert_int_eq(snapshot_hash(&snapshot, i, &now), 0);
         ck_assert_uint_eq(now, xxh3[i]);

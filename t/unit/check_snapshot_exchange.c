@@ -354,7 +354,7 @@ START_TEST(test_cut_files_stay)
         ck_assert(has_number(&rig, NAMES_CUT, i));
         ck_assert(!has_number(&rig, NAMES_CUT_NEW, i));
     }
-    ck_assert(!snapshot_file_parse("cut-00000000000000000001.wal", &file));
+    ck_assert(!snapshot__file_parse("cut-00000000000000000001.wal", &file));
     rig_fini(&rig);
     end_source();
 }

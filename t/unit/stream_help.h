@@ -10,7 +10,7 @@
 
 #include "unit/check_help.h"
 
-enum { TAPE_FRAMES = 19, TAPE_BYTES_MAX = 16 << 10, TAPE_TERM = 5 };
+enum { TAPE_FRAMES = 20, TAPE_BYTES_MAX = 16 << 10, TAPE_TERM = 5 };
 
 struct tape {
     uint8_t bytes[TAPE_BYTES_MAX];
@@ -154,17 +154,20 @@ tape_add_files(struct tape *tape)
     const struct message_snapshot snapshot = {.first = seq_make(2, 9),
         .bytes = 123456,
         .files = 3,
-        .source = text_of("a"),
-        .manifest = (const uint8_t *)"a manifest",
-        .manifest_len = 10};
+        .manifest_len = 10,
+        .source = text_of("a")};
     const struct message_have_file have[] = {
-        {MESSAGE_IMAGE, 3, 4096, 0x3333}, {MESSAGE_SEGMENT, 4, 1, 0x4444}};
+        {MESSAGE_CHECKPOINT, 3, 4096, 0x3333},
+        {MESSAGE_SEGMENT, 4, 1, 0x4444}};
+    const struct message_file contents = {
+        MESSAGE_CONTENTS, 1, message_contents_bytes(&snapshot)};
     const struct message_file file = {MESSAGE_SEGMENT, 9, 70000};
     const struct message_end end = {MESSAGE_END_FILE, 0x7777};
     size_t len;
 
     tape_add(tape, STREAM_SNAPSHOT,
         message_put_snapshot(tape_body(tape), &snapshot));
+    tape_add(tape, STREAM_FILE, message_put_file(tape_body(tape), &contents));
     len = message_put_have(tape_body(tape), 2);
     for (unsigned i = 0; i < 2; i++) {
         len += message_put_have_file(tape_body(tape) + len, &have[i]);
