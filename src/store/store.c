@@ -77,7 +77,7 @@ real_fault(struct store *store)
     if (store__life(real) == STORE_LOADING) {
         return ERR_LOADING;
     }
-    if (durable_is_replica(&real->durable)) {
+    if (durable_refuses_clients(&real->durable)) {
         return ERR_NOT_PRIMARY;
     }
     /* relaxed: who looks a moment before it changes is as good */
