@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a receiver does while it has a link: bytes are read, up to WIRE_READ_BYTES at a time, and made to frames;
- * batches go to the store one by one. What the store has no room for waits
- * here, with the bytes behind it, and nothing is read meanwhile. Once a turn
- * the link is asked what is next: as a rule one ACK for all that has come.
+/* What a receiver does while it has a link: bytes are read, up to
+ * WIRE_READ_BYTES at a time, and made to frames; batches go to the store one by
+ * one. What the store has no room for waits here, with the bytes behind it, and
+ * nothing is read meanwhile. Once a turn the link is asked what is next: as a
+ * rule one ACK for all that has come.
  *
- * What can go wrong: nobody connects, or the other end; the store does not take
- * a batch, or the disk a promise. Each ends the connection, if it is not to be
- * tried again soon; after a rest, longer each time, it connects again. */
+ * What can go wrong: the other end; the store does not take a batch, or the
+ * disk a promise. Each ends the connection, if it is not to be tried again
+ * soon. */
 #include "repl/receiver.h"
 
 #include "base/assert.h"
