@@ -771,6 +771,8 @@ durable_close(struct durable *durable)
                 "the log could not be synced at the stop: %s; changes since "
                 "its last sync may be lost",
                 err_text(err));
+        } else {
+            durable_replica__close(durable);
         }
     }
     mutex_fini(&durable->manifest_lock);

@@ -110,6 +110,7 @@ struct durable {
     struct replica_file replica; /* the loader's, like the next three */
     bool has_replica_file;
     bool is_leaving;  /* the others that have copies */
+    bool ends_clean;  /* see durable_replica__close; of who ends it */
     uint64_t cut_seq; /* the log is cut behind this batch; 0: it is not */
     struct durable_stats stats;
     _Atomic bool is_cancelled; /* give up loading */

@@ -246,3 +246,19 @@ durable_replica__end(struct durable *durable)
     }
     return err;
 }
+
+void
+durable_replica__close(struct durable *durable)
+{
+    struct disk *disk = durable->disk;
+    struct replica_file *file = &durable->replica;
+    struct disk_file is;
+    /* what the server has noted since the start is in it */
+    if (!durable->ends_clean || replica_file_read(disk, file) != 0 ||
+        disk->calls->look(disk, SNAPSHOT_PREFIX SNAPSHOT_EXCHANGE, -1, &is) !=
+            ENOENT) {
+        return;
+    }
+    file->is_clean = true;
+    (void)write_file(durable);
+}

@@ -31,4 +31,10 @@ bool durable_replica__keeps_numbers(
  * received of a snapshot go. 0 or ERR_, told: the next start does it again. */
 int durable_replica__end(struct durable *durable);
 
+/* The log has been closed with all of it synced: the file says that the stop
+ * was a clean one, if durable->ends_clean, and unless a snapshot is about to
+ * take the directory's place. A failure is only told: the file then says less
+ * than could be said. */
+void durable_replica__close(struct durable *durable);
+
 #endif

@@ -633,7 +633,7 @@ node_stop(struct node **node)
     sender_fini(it); /* whose threads ring until then */
     receiver_fini(it);
     close_loop(it);
-    node_end_file(it);
+    store_want_clean_end(it->config.store);
     free_node(it);
     *node = NULL;
 }

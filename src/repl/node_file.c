@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SYNC_LOOKS = 200, SYNC_LOOK_US = 10000 }; /* at a stop, 2 s in all */
-
 int
 node_write_file(struct node *node, const struct replica_file *file)
 {
@@ -70,25 +68,6 @@ node_begin_file(struct node *node)
     file.is_clean = false;
     memcpy(file.boot_id, config->boot_id, REPLICA_BOOT_BYTES);
     return node_write_file(node, &file);
-}
-
-void
-node_end_file(struct node *node)
-{
-    struct replica_file file = node->config.file;
-
-    for (unsigned i = 0; i < SYNC_LOOKS; i++) {
-        node_look(node);
-        if (node->position.synced == node->position.written) {
-            break;
-        }
-        (void)usleep(SYNC_LOOK_US);
-    }
-    if (node->position.synced < node->position.written) {
-        return; /* it says so only where nothing can be lost */
-    }
-    file.is_clean = true;
-    (void)node_write_file(node, &file);
 }
 
 static int

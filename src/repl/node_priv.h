@@ -101,11 +101,8 @@ int node_promise(struct node *node, uint64_t term);
  * replica_file_write, and config.file stays. */
 int node_write_file(struct node *node, const struct replica_file *file);
 
-/* The file as it is while the node runs; as it is to be when it has stopped,
- * for which it waits a while for the log to be synced.
- * The former: 0, or as replica_file_write. */
+/* The file as it is while the node runs. 0, or as replica_file_write. */
 int node_begin_file(struct node *node);
-void node_end_file(struct node *node);
 
 /* Has the process load the directory anew. */
 void node_reload(struct node *node);

@@ -219,3 +219,9 @@ store_refuse_changes(struct store *store, int err)
     atomic_store_explicit(
         &replicated(store)->refusal, err, memory_order_relaxed);
 }
+
+void
+store_want_clean_end(struct store *store)
+{
+    replicated(store)->durable.ends_clean = true;
+}

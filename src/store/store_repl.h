@@ -69,4 +69,8 @@ void store_set_committed(struct store *store, uint64_t seq);
  * one. */
 void store_refuse_changes(struct store *store, int err);
 
+/* Has store_destroy note in REPLICA, once the whole log is synced, that the
+ * stop was a clean one. Who has noted in it that it runs. */
+void store_want_clean_end(struct store *store);
+
 #endif
