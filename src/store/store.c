@@ -77,9 +77,8 @@ real_fault(struct store *store)
     if (store__life(real) == STORE_LOADING) {
         return ERR_LOADING;
     }
-    return durable_refuses_clients(&real->durable)
-        ? ERR_NOT_PRIMARY
-        : wal_fault(real->durable.wal);
+    int refusal = durable_refusal(&real->durable);
+    return refusal != 0 ? refusal : wal_fault(real->durable.wal);
 }
 
 static uint64_t

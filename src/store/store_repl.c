@@ -52,13 +52,13 @@ store__cease_to_follow(struct real_store *real)
     }
 }
 
-/* Of a store that is open, and whose directory is replicated. */
+/* Of a store of which all is loaded, and whose directory is replicated. */
 static struct real_store *
 replicated(struct store *store)
 {
     struct real_store *real = store__real(store);
     ASSERT(real->is_durable && real->durable.config.is_replicated);
-    ASSERT(store__life(real) != STORE_LOADING);
+    ASSERT(real->has_loaded);
     return real;
 }
 
@@ -209,4 +209,11 @@ void
 store_set_committed(struct store *store, uint64_t seq)
 {
     durable_set_committed(&replicated(store)->durable, seq);
+}
+
+void
+store_refuse_changes(struct store *store, int err)
+{
+    ASSERT(err >= 0 && err < ERR_COUNT);
+    durable_refuse_changes(&replicated(store)->durable, err);
 }
