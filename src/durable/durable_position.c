@@ -39,11 +39,21 @@ durable_cut(struct durable *durable)
 }
 
 void
+durable_refuse_changes(struct durable *durable, int err)
+{
+    durable->wished_refusal = err;
+    if (!durable_is_replica(durable)) {
+        /* relaxed: who has asked before may still make a change */
+        atomic_store_explicit(&durable->refusal, err, memory_order_relaxed);
+    }
+}
+
+void
 durable_cease(struct durable *durable)
 {
     /* release: as of durable_follow; who comes online later sees it */
     atomic_store_explicit(
-        &durable->is_refusing_clients, true, memory_order_release);
+        &durable->refusal, ERR_NOT_PRIMARY, memory_order_release);
 }
 
 void
@@ -71,7 +81,7 @@ durable_lead(struct durable *durable)
     /* release: see durable_is_replica */
     atomic_store_explicit(&durable->is_replica, false, memory_order_release);
     atomic_store_explicit(
-        &durable->is_refusing_clients, false, memory_order_release);
+        &durable->refusal, durable->wished_refusal, memory_order_release);
 }
 
 int

@@ -31,15 +31,18 @@ durable_is_replica(const struct durable *durable)
     return atomic_load_explicit(&durable->is_replica, memory_order_acquire);
 }
 
-/* True where clients' changes are refused, since it is a replica or is about to
- * become one (durable_cease). */
-static inline bool
-durable_refuses_clients(const struct durable *durable)
+/* Why clients' changes are refused, whatever the log says: ERR_NOT_PRIMARY of a
+ * replica, or what is about to become one (durable_cease); of a primary what
+ * durable_refuse_changes was told last; 0. */
+static inline int
+durable_refusal(const struct durable *durable)
 {
     /* acquire: as above */
-    return atomic_load_explicit(
-        &durable->is_refusing_clients, memory_order_acquire);
+    return atomic_load_explicit(&durable->refusal, memory_order_acquire);
 }
+
+/* The thread that makes it a replica, or a primary. */
+void durable_refuse_changes(struct durable *durable, int err);
 
 void durable_cease(struct durable *durable);
 

@@ -77,11 +77,7 @@ real_fault(struct store *store)
     if (store__life(real) == STORE_LOADING) {
         return ERR_LOADING;
     }
-    if (durable_refuses_clients(&real->durable)) {
-        return ERR_NOT_PRIMARY;
-    }
-    /* relaxed: who looks a moment before it changes is as good */
-    int refusal = atomic_load_explicit(&real->refusal, memory_order_relaxed);
+    int refusal = durable_refusal(&real->durable);
     return refusal != 0 ? refusal : wal_fault(real->durable.wal);
 }
 

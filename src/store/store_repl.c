@@ -215,9 +215,7 @@ void
 store_refuse_changes(struct store *store, int err)
 {
     ASSERT(err >= 0 && err < ERR_COUNT);
-    /* relaxed: see real_fault */
-    atomic_store_explicit(
-        &replicated(store)->refusal, err, memory_order_relaxed);
+    durable_refuse_changes(&replicated(store)->durable, err);
 }
 
 void

@@ -66,7 +66,7 @@ void store_set_committed(struct store *store, uint64_t seq);
 /* Why changes are refused from now on (store_fault says it) before they are
  * made: an ERR_; 0: they are not. Of a primary, besides all other reasons: too
  * few replicas are there. Whoever has asked store_fault before may still make
- * one. */
+ * one. The thread of store_begin_term. */
 void store_refuse_changes(struct store *store, int err);
 
 /* Has store_destroy note in REPLICA, once the whole log is synced, that the
