@@ -132,6 +132,10 @@
     X(CLOSED, "the server is stopping")                                       \
     X(LOADING, "loading, try again in a moment")                              \
     X(NOT_PRIMARY, "not primary")                                             \
+    X(STALE, "replica is stale")                                              \
+    X(FEW_REPLICAS, "not enough replicas")                                    \
+    X(NO_GROUP,                                                               \
+        "this server has no copies on others, see --repl-port, --replicaof")  \
     X(DISK_FULL,                                                              \
         "the disk is full, counters are read-only until it has room")         \
     X(DISK, "writing to the disk failed, counters are read-only")             \
@@ -140,6 +144,9 @@
         "a retry")                                                            \
     X(UNSURE_SLOW,                                                            \
         "outcome unknown, the disk is slow: get the value before a retry")    \
+    X(UNSURE_COPIES,                                                          \
+        "outcome unknown, replicas or the disk are slow: get the value "      \
+        "before a retry")                                                     \
     X(UNCOMMITTED,                                                            \
         "not shown, a crash may undo it: the disk has failed, read again "    \
         "later")                                                              \

@@ -100,7 +100,8 @@ struct durable {
     struct log_end log_end;          /* the log's, while it is open */
     uint64_t loaded_seq;     /* of the last batch that was loaded; 0: there was
                           * none. Constant once all is loaded */
-    _Atomic bool is_replica; /* these three: durable_position.h */
+    _Atomic bool is_replica; /* these four: durable_position.h */
+    _Atomic bool is_refusing_clients;
     _Atomic uint64_t applying, applied; /* void where it is none */
     _Atomic bool is_apply_over; /* likewise: nothing more will be applied */
     /* durable_commit.h: what those who have copies have. */

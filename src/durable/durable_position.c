@@ -39,12 +39,27 @@ durable_cut(struct durable *durable)
 }
 
 void
+durable_cease(struct durable *durable)
+{
+    /* release: as of durable_follow; who comes online later sees it */
+    atomic_store_explicit(
+        &durable->is_refusing_clients, true, memory_order_release);
+}
+
+void
+durable_followed(struct durable *durable, uint64_t applied)
+{
+    /* release: nobody applies yet, so both are as one */
+    atomic_store_explicit(&durable->applying, applied, memory_order_release);
+    atomic_store_explicit(&durable->applied, applied, memory_order_release);
+}
+
+void
 durable_follow(struct durable *durable, uint64_t applied)
 {
     ASSERT(durable->magic == DURABLE_MAGIC && !durable_is_replica(durable));
-    /* relaxed: published by the store behind them */
-    atomic_store_explicit(&durable->applying, applied, memory_order_relaxed);
-    atomic_store_explicit(&durable->applied, applied, memory_order_relaxed);
+    durable_cease(durable);
+    durable_followed(durable, applied);
     /* release: see durable_is_replica */
     atomic_store_explicit(&durable->is_replica, true, memory_order_release);
 }
@@ -55,6 +70,8 @@ durable_lead(struct durable *durable)
     ASSERT(durable_applied(durable) == durable_touched(durable));
     /* release: see durable_is_replica */
     atomic_store_explicit(&durable->is_replica, false, memory_order_release);
+    atomic_store_explicit(
+        &durable->is_refusing_clients, false, memory_order_release);
 }
 
 int

@@ -31,10 +31,25 @@ durable_is_replica(const struct durable *durable)
     return atomic_load_explicit(&durable->is_replica, memory_order_acquire);
 }
 
+/* True where clients' changes are refused, since it is a replica or is about to
+ * become one (durable_cease). */
+static inline bool
+durable_refuses_clients(const struct durable *durable)
+{
+    /* acquire: as above */
+    return atomic_load_explicit(
+        &durable->is_refusing_clients, memory_order_acquire);
+}
+
+void durable_cease(struct durable *durable);
+
 /* From now on it is a replica whose tables have all batches up to applied; or
- * it is none any more, where none is being applied. No change and no edit is
- * under way, nor the other one of these. */
+ * it is none any more, where none is being applied. No edit is under way, nor
+ * the other one of these. What the sink was about to tell the log of may still
+ * come to it: durable_followed says what that has then, once no change is under
+ * way and before anything is applied. */
 void durable_follow(struct durable *durable, uint64_t applied);
+void durable_followed(struct durable *durable, uint64_t applied);
 void durable_lead(struct durable *durable);
 
 /* A term begins behind all that a replica's log has: see store_begin_term. The

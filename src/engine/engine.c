@@ -158,6 +158,15 @@ engine_settle(struct engine *engine, const struct cell_key *key, size_t n)
 }
 
 void
+engine_settle_all(struct engine *engine)
+{
+    for (uint32_t i = 0; i < engine->n_shards; i++) {
+        shard__lock(&engine->shard[i]);
+        shard__unlock(&engine->shard[i]);
+    }
+}
+
+void
 engine_set_sink(struct engine *engine, struct engine_sink *sink)
 {
     engine->sink = sink;

@@ -109,6 +109,10 @@ void engine_get(struct engine *engine, const struct cell_key *key, size_t n,
 void engine_settle(
     struct engine *engine, const struct cell_key *key, size_t n);
 
+/* Returns when no change that had begun is under way in any shard: the sink has
+ * been told of all of them. Takes the locks of all, one after the other. */
+void engine_settle_all(struct engine *engine);
+
 /* Does n changes, each all or nothing; answers in change[i].err and
  * change[i].value. Changes of one id are done in their order; between ids the
  * order is the engine's. Several changes of one record cost one lookup and one

@@ -237,7 +237,7 @@ send_plain(struct conn *conn, const struct buf *out, const struct item *item,
 static bool
 seal_more(struct conn *conn, const char *bytes, size_t len, struct buf *sealed)
 {
-    return len == 0 || tls_stream__write(conn->tls, bytes, len, sealed);
+    return len == 0 || tls_stream_write(conn->tls, bytes, len, sealed);
 }
 
 /* Sends the next pieces, the first of them behind what is in sealed already. */

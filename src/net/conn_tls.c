@@ -119,7 +119,7 @@ conn__tls_free(struct conn *conn)
     if (conn->shake != NULL) {
         drop_shake(conn);
     }
-    tls_stream__close(&conn->tls);
+    tls_stream_close(&conn->tls);
 }
 
 void
@@ -171,7 +171,7 @@ give_up(struct conn *conn, enum metric metric)
 {
     metric_add(&conn->worker->metrics, metric, 1);
     log_line(conn->worker->config.logger, LOG_DEBUG, "TLS: %s",
-        conn->tls == NULL ? "no handshake" : tls_stream__why(conn->tls));
+        conn->tls == NULL ? "no handshake" : tls_stream_why(conn->tls));
     conn_close(conn);
 }
 
@@ -188,7 +188,7 @@ decipher(struct conn *conn, struct buf *sealed, bool *shared, size_t *len)
         if (room.len == 0) {
             return TLS_STEP_FAILED; /* memory is out */
         }
-        step = tls_stream__read(conn->tls, room.base, room.len, &n, sealed);
+        step = tls_stream_read(conn->tls, room.base, room.len, &n, sealed);
         metric_add(&conn->worker->metrics, METRIC_bytes_read, n);
         if (*shared) {
             *len += n;
@@ -240,7 +240,7 @@ begin_session(struct conn *conn)
 {
     struct buf in = conn->shake->in;
     metric_add(&conn->worker->metrics, METRIC_ssl_new_sessions,
-        tls_stream__new_sessions(conn->tls));
+        tls_stream_new_sessions(conn->tls));
     conn->shake->in = (struct buf){0}; /* the stream still reads from it */
     drop_shake(conn);
     read_stream(conn);
@@ -262,13 +262,13 @@ do_step(struct chore *chore)
     struct conn *conn = shake->conn;
     ASSERT(shake->is_away && conn->magic == CONN_MAGIC);
     if (conn->tls == NULL &&
-        tls_stream__open(
-            conn->worker->config.tls, conn->tls_use, &conn->tls) != 0) {
+        tls_stream_open(conn->worker->config.tls, conn->tls_use, &conn->tls) !=
+            0) {
         shake->step = TLS_STEP_FAILED;
         return;
     }
-    tls_stream__put(conn->tls, shake->in.data, shake->in.len);
-    shake->step = tls_stream__shake(conn->tls, &shake->out);
+    tls_stream_put(conn->tls, shake->in.data, shake->in.len);
+    shake->step = tls_stream_shake(conn->tls, &shake->out);
 }
 
 static void
@@ -334,7 +334,7 @@ conn__tls_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf)
         return;
     }
     if (conn->shake == NULL) {
-        tls_stream__put(conn->tls, read_buf->base, (size_t)n_read);
+        tls_stream_put(conn->tls, read_buf->base, (size_t)n_read);
         read_stream(conn);
         return;
     }
@@ -352,7 +352,7 @@ conn__tls_seal(struct conn *conn, const struct buf *plain)
     struct buf *sealed = &conn->worker->sealed;
     buf_clear(sealed);
     return conn->tls != NULL &&
-            tls_stream__write(conn->tls, plain->data, plain->len, sealed)
+            tls_stream_write(conn->tls, plain->data, plain->len, sealed)
         ? sealed
         : NULL;
 }
@@ -364,7 +364,7 @@ conn__tls_end(struct conn *conn)
     /* tls is the step's thread's while there is a handshake */
     if (conn->shake == NULL && conn->tls != NULL && !conn_is_closing(conn)) {
         buf_clear(sealed);
-        tls_stream__shut(conn->tls, sealed);
+        tls_stream_shut(conn->tls, sealed);
         send_sealed(conn, sealed);
     }
 }

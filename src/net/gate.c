@@ -93,7 +93,8 @@ gate_init(struct gate *gate, struct store *store, struct metric_set *metrics,
         .bell = bell,
         .pass_fn = pass_fn,
         .listener = {.moved_fn = on_moved},
-        .late_ms = late_ms};
+        .late_ms = late_ms,
+        .late_err = ERR_UNSURE_SLOW};
     alarm_init(&gate->alarm, bell->poll.loop, clock, on_alarm);
     store_listen(store, &gate->listener);
 }
@@ -306,7 +307,7 @@ is_silent(const struct session_ack *ack)
 static int
 err_of_read(int err)
 {
-    return err == ERR_UNSURE_SLOW ? ERR_UNCOMMITTED_SLOW : ERR_UNCOMMITTED;
+    return err == ERR_UNSURE ? ERR_UNCOMMITTED : ERR_UNCOMMITTED_SLOW;
 }
 
 /* Counts what is answered with err. */
@@ -321,8 +322,8 @@ count(struct gate *gate, const struct buf *acks, int err)
         n_silent += is_silent(&ack[i]);
     }
     metric_add(gate->metrics, METRIC_changes_unsure, n_changes);
-    metric_add(gate->metrics, METRIC_changes_late,
-        err == ERR_UNSURE_SLOW ? n_changes : 0);
+    metric_add(
+        gate->metrics, METRIC_changes_late, err == ERR_UNSURE ? 0 : n_changes);
     metric_add(gate->metrics, METRIC_noreply_refused, n_silent);
     metric_add(gate->metrics, METRIC_reads_unsure, n - n_changes);
 }
@@ -424,7 +425,7 @@ may_leave(struct gate *gate, struct held *held, uint64_t committed_seq,
         if (part->since_ms > late_ms) {
             return false;
         }
-        refuse(gate, held, ERR_UNSURE_SLOW);
+        refuse(gate, held, gate->late_err);
     }
     if (outcome == STORE_COMMIT_FAILED) {
         refuse(gate, held, ERR_UNSURE);

@@ -59,8 +59,10 @@ struct gate {
     struct store_listener listener;
     atomic_bool is_waiting; /* the listener is to signal; any thread */
     struct held *first;
-    uint64_t new_seq;   /* the largest that no commit was asked for; 0: none */
-    uint64_t late_ms;   /* what is held as long is not waited for any more */
+    uint64_t new_seq; /* the largest that no commit was asked for; 0: none */
+    uint64_t late_ms; /* what is held as long is not waited for any more */
+    int late_err; /* what it is answered with: ERR_UNSURE_SLOW, unless who has
+                   * made the gate says ERR_UNSURE_COPIES */
     struct alarm alarm; /* set while something may become late */
 };
 

@@ -13,7 +13,8 @@
  *              |               v   |
  *              +------------- TRIES       the alarm; a client, or nobody
  *
- * From each of them to STOPPED. A pause that is said and counted lasts until
+ * From each of them to HELD, while there are no workers, and from there to
+ * ACCEPTS; and to STOPPED. A pause that is said and counted lasts until
  * ACCEPTS, however often it was tried meanwhile. */
 #include "net/listener.h"
 
@@ -134,9 +135,8 @@ bind_one(const struct listener *listener, const struct addrinfo *address,
     return fd;
 }
 
-/* True where nobody but this machine can reach it. */
-static bool
-is_loopback(const struct sockaddr *address)
+bool
+listener_is_loopback(const struct sockaddr *address)
 {
     enum { NET_127 = 127 };
     if (address->sa_family == AF_INET) {
@@ -157,9 +157,13 @@ refuse_address(const struct listener_address *address, struct buf *why)
 {
     buf_addf(why,
         "%s can be reached by others, who could read and change everything: "
-        "give -l 127.0.0.1, or -Y FILE for logins, or -Z with "
-        "ssl_verify_mode=2 for clients that have certificates, or --insecure",
-        address->host);
+        "give %s",
+        address->host,
+        address->advice != NULL
+            ? address->advice
+            : "-l 127.0.0.1, or -Y FILE for logins, or -Z with "
+              "ssl_verify_mode=2 for clients that have certificates, or "
+              "--insecure");
     return ERR_NOT_LOOPBACK;
 }
 
@@ -169,7 +173,7 @@ check_loopback(const struct listener_address *address,
     const struct addrinfo *found, struct buf *why)
 {
     for (; address->loopback_only && found != NULL; found = found->ai_next) {
-        if (!is_loopback(found->ai_addr)) {
+        if (!listener_is_loopback(found->ai_addr)) {
             return refuse_address(address, why);
         }
     }
@@ -312,7 +316,7 @@ listener_add_fd(struct listener *listener, int fd,
         return ERR_SYSTEM;
     }
     if (bound.ss_family != AF_UNIX && address->loopback_only &&
-        !is_loopback((const struct sockaddr *)&bound)) {
+        !listener_is_loopback((const struct sockaddr *)&bound)) {
         return refuse_address(address, why);
     }
     int flags = fcntl(fd, F_GETFL);
@@ -542,6 +546,9 @@ on_pause_end(struct alarm *pause)
     struct listener *listener =
         (struct listener *)((char *)pause - offsetof(struct listener, pause));
     ASSERT(listener->magic == LISTENER_MAGIC);
+    if (listener->state != LISTENER_PAUSED) {
+        return; /* it has been held meanwhile */
+    }
     if (listener->config.waits && is_full(listener)) {
         alarm_set(pause, LISTENER_PAUSE_MS);
         return;
@@ -565,7 +572,8 @@ listener_start(struct listener *listener)
             listen(listening->fd, listener->config.backlog) != 0) {
             return ERR_SYSTEM;
         }
-        if (uv_poll_init(
+        if (!listening->is_polling &&
+            uv_poll_init(
                 listener->config.loop, &listening->poll, listening->fd) != 0) {
             return ERR_SYSTEM;
         }
@@ -579,6 +587,21 @@ listener_start(struct listener *listener)
     move(listener, LISTENER_ACCEPTS);
     atomic_store(&listener->config.gauge->is_accepting, true);
     return 0;
+}
+
+void
+listener_hold(struct listener *listener)
+{
+    struct conn_gauge *gauge = listener->config.gauge;
+    uint64_t now_us = uv_hrtime() / NS_PER_US;
+    if (is_waiting(listener)) {
+        atomic_fetch_add(&gauge->pause_us, now_us - listener->paused_at_us);
+    }
+    move(listener, LISTENER_HELD);
+    for (unsigned i = 0; i < listener->n_sockets; i++) {
+        uv_poll_stop(&listener->socket[i].poll);
+    }
+    atomic_store(&gauge->is_accepting, false);
 }
 
 void

@@ -9,6 +9,7 @@
 #include "net/worker.h"
 
 #include <stdbool.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <uv.h>
 
@@ -38,7 +39,8 @@ struct listener_config {
     struct logger *logger;
     struct conn_gauge *gauge;
     const struct clock *clock; /* of pauses; NULL: the system's */
-    struct worker **workers;   /* n_workers; they outlive the listener */
+    struct worker **workers;   /* n_workers; they outlive the listener, or
+                              * are others after listener_hold */
     unsigned n_workers;
     unsigned conn_limit; /* memcached's -c */
     int backlog;         /* memcached's -b */
@@ -74,6 +76,8 @@ struct listener_address {
     bool optional;      /* skipped where this machine has not got its family */
     enum session_binding binding; /* SESSION_AUTO: as of other sockets */
     enum tls_use tls_use;         /* of its connections */
+    const char *advice; /* what to give where loopback_only refuses; NULL: as
+                         * of sockets for clients */
 };
 
 /* Binds every address that *address stands for. A line "TCP
@@ -98,8 +102,16 @@ int listener_add_fd(struct listener *listener, int fd,
     const struct listener_address *address, struct buf *ports,
     struct buf *why);
 
-/* Begins to accept; to be called once the workers run. */
+/* Begins to accept; to be called once the workers run, and again after
+ * listener_hold. */
 int listener_start(struct listener *listener);
+
+/* Accepts no more, after listener_start, until that is called again: the
+ * sockets stay, and who connects waits in the backlog. */
+void listener_hold(struct listener *listener);
+
+/* True where nobody but this machine can reach the address. Pure. */
+bool listener_is_loopback(const struct sockaddr *address);
 
 /* Closes all sockets and removes the unix socket's file. No connection is
  * handed out after it; the loop must run once more to close the handles. */

@@ -152,7 +152,7 @@ static int
 make_context(const struct tls_config *config, SSL_CTX **out, struct buf *why)
 {
     ERR_clear_error();
-    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+    SSL_CTX *context = SSL_CTX_new(TLS_method());
     if (context == NULL) {
         buf_addf(why, "cannot begin TLS: %s", tls__error());
         return ERR_NO_MEMORY;

@@ -38,7 +38,7 @@ enum {
 struct tls_config {
     const char *chain; /* file: the certificate and those above it, PEM */
     const char *key;   /* file: its private key, without a password */
-    const char *ca;    /* file: who signs clients' certificates; NULL: none */
+    const char *ca;    /* file: who signs certificates of others; NULL: none */
     const char *ciphers; /* OpenSSL's list, for TLS 1.2; NULL: its default */
     bool key_is_der;     /* else it is PEM */
     enum tls_verify verify;
@@ -88,43 +88,49 @@ enum {
 bool tls__may_be_hello(const char *head, size_t len);
 
 /* Opens a stream. use is not TLS_USE_NONE. 0 or ERR_NO_MEMORY. Any thread. */
-int tls_stream__open(
+int tls_stream_open(
     struct tls *tls, enum tls_use use, struct tls_stream **out);
 
+/* The same for the end that connects: to a server of which only is asked that
+ * it has a certificate by config.ca, which is there. Its own one goes to the
+ * other end where that asks for it, and may be refused there after the
+ * handshake: then the first step behind it fails. Names are not compared. */
+int tls_stream_open_client(struct tls *tls, struct tls_stream **out);
+
 /* Frees *stream and nulls it; NULL is fine. */
-void tls_stream__close(struct tls_stream **stream);
+void tls_stream_close(struct tls_stream **stream);
 
 /* Hands bytes of the peer to the next steps; they must stay there until a step
  * says TLS_STEP_MORE, or the stream is closed. Those before must be used
  * up. */
-void tls_stream__put(struct tls_stream *stream, const char *bytes, size_t len);
+void tls_stream_put(struct tls_stream *stream, const char *bytes, size_t len);
 
 /* Goes on with the handshake: MORE, DONE or FAILED. What is to be sent is
  * appended to *out, also when it has failed. May compute for milliseconds. */
-enum tls_step tls_stream__shake(struct tls_stream *stream, struct buf *out);
+enum tls_step tls_stream_shake(struct tls_stream *stream, struct buf *out);
 
 /* Reads up to size plain bytes to plain, after the handshake; *len is what
  * came. DONE: there may be more. As many plain bytes as were put in are the
  * most that come of them, and of a record that was there in part. Answers to
  * messages of the protocol are appended to *out. */
-enum tls_step tls_stream__read(struct tls_stream *stream, char *plain,
+enum tls_step tls_stream_read(struct tls_stream *stream, char *plain,
     size_t size, size_t *len, struct buf *out);
 
 enum { TLS_RECORD_MAX = 16384 + 256 + 5 /* of one record, in bytes */ };
 
 /* Appends len plain bytes to *out as records. len is above 0. False where
  * memory is out: the stream is of no use then. */
-bool tls_stream__write(
+bool tls_stream_write(
     struct tls_stream *stream, const char *plain, size_t len, struct buf *out);
 
 /* Tells the peer that nothing more comes: appended to *out, once, and not
  * before the end of the handshake nor after a failure. */
-void tls_stream__shut(struct tls_stream *stream, struct buf *out);
+void tls_stream_shut(struct tls_stream *stream, struct buf *out);
 
 /* Sessions that the stream has put in the server's cache. */
-unsigned tls_stream__new_sessions(const struct tls_stream *stream);
+unsigned tls_stream_new_sessions(const struct tls_stream *stream);
 
 /* Why it has failed; static storage, never NULL. */
-const char *tls_stream__why(const struct tls_stream *stream);
+const char *tls_stream_why(const struct tls_stream *stream);
 
 #endif

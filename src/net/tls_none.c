@@ -36,7 +36,7 @@ tls_loaded_s(const struct tls *tls)
 }
 
 int
-tls_stream__open(struct tls *tls, enum tls_use use, struct tls_stream **out)
+tls_stream_open(struct tls *tls, enum tls_use use, struct tls_stream **out)
 {
     (void)tls;
     (void)use;
@@ -44,14 +44,22 @@ tls_stream__open(struct tls *tls, enum tls_use use, struct tls_stream **out)
     return ERR_NO_MEMORY;
 }
 
+int
+tls_stream_open_client(struct tls *tls, struct tls_stream **out)
+{
+    (void)tls;
+    *out = NULL;
+    return ERR_NO_MEMORY;
+}
+
 void
-tls_stream__close(struct tls_stream **stream)
+tls_stream_close(struct tls_stream **stream)
 {
     ASSERT(*stream == NULL);
 }
 
 void
-tls_stream__put(struct tls_stream *stream, const char *bytes, size_t len)
+tls_stream_put(struct tls_stream *stream, const char *bytes, size_t len)
 {
     (void)stream;
     (void)bytes;
@@ -59,7 +67,7 @@ tls_stream__put(struct tls_stream *stream, const char *bytes, size_t len)
 }
 
 enum tls_step
-tls_stream__shake(struct tls_stream *stream, struct buf *out)
+tls_stream_shake(struct tls_stream *stream, struct buf *out)
 {
     (void)stream;
     (void)out;
@@ -67,7 +75,7 @@ tls_stream__shake(struct tls_stream *stream, struct buf *out)
 }
 
 enum tls_step
-tls_stream__read(struct tls_stream *stream, char *plain, size_t size,
+tls_stream_read(struct tls_stream *stream, char *plain, size_t size,
     size_t *len, struct buf *out)
 {
     (void)stream;
@@ -79,7 +87,7 @@ tls_stream__read(struct tls_stream *stream, char *plain, size_t size,
 }
 
 bool
-tls_stream__write(
+tls_stream_write(
     struct tls_stream *stream, const char *plain, size_t len, struct buf *out)
 {
     (void)stream;
@@ -90,21 +98,21 @@ tls_stream__write(
 }
 
 void
-tls_stream__shut(struct tls_stream *stream, struct buf *out)
+tls_stream_shut(struct tls_stream *stream, struct buf *out)
 {
     (void)stream;
     (void)out;
 }
 
 unsigned
-tls_stream__new_sessions(const struct tls_stream *stream)
+tls_stream_new_sessions(const struct tls_stream *stream)
 {
     (void)stream;
     return 0;
 }
 
 const char *
-tls_stream__why(const struct tls_stream *stream)
+tls_stream_why(const struct tls_stream *stream)
 {
     (void)stream;
     return "no TLS";

@@ -124,12 +124,12 @@ set_verify(SSL *ssl, enum tls_use use)
     return SSL_set_session_id_context(ssl, name, sizeof name - 1) == 1;
 }
 
-int
-tls_stream__open(struct tls *tls, enum tls_use use, struct tls_stream **out)
+/* A stream of which is not said yet which end it is. */
+static int
+make(struct tls *tls, struct tls_stream **out)
 {
     struct tls_stream *stream = calloc(1, sizeof *stream);
     *out = NULL;
-    ASSERT(use != TLS_USE_NONE);
     if (stream == NULL) {
         return ERR_NO_MEMORY;
     }
@@ -140,8 +140,7 @@ tls_stream__open(struct tls *tls, enum tls_use use, struct tls_stream **out)
     stream->ssl = SSL_new(context); /* slow: not under the lock */
     SSL_CTX_free(context);
     BIO *bio = stream->ssl == NULL ? NULL : BIO_new(tls->method);
-    if (bio == NULL || !set_verify(stream->ssl, use)) {
-        BIO_free(bio);
+    if (bio == NULL) {
         ERR_clear_error();
         SSL_free(stream->ssl);
         free(stream);
@@ -150,13 +149,41 @@ tls_stream__open(struct tls *tls, enum tls_use use, struct tls_stream **out)
     BIO_set_data(bio, stream);
     SSL_set_bio(stream->ssl, bio, bio);
     SSL_set_app_data(stream->ssl, stream);
-    SSL_set_accept_state(stream->ssl);
     *out = stream;
     return 0;
 }
 
+int
+tls_stream_open(struct tls *tls, enum tls_use use, struct tls_stream **out)
+{
+    int err = make(tls, out);
+    ASSERT(use != TLS_USE_NONE);
+    if (err != 0) {
+        return err;
+    }
+    if (!set_verify((*out)->ssl, use)) {
+        ERR_clear_error();
+        tls_stream_close(out);
+        return ERR_NO_MEMORY;
+    }
+    SSL_set_accept_state((*out)->ssl);
+    return 0;
+}
+
+int
+tls_stream_open_client(struct tls *tls, struct tls_stream **out)
+{
+    int err = make(tls, out);
+    ASSERT(tls->config.ca != NULL); /* else nobody would be known */
+    if (err == 0) {
+        SSL_set_verify((*out)->ssl, SSL_VERIFY_PEER, NULL);
+        SSL_set_connect_state((*out)->ssl);
+    }
+    return err;
+}
+
 void
-tls_stream__close(struct tls_stream **stream)
+tls_stream_close(struct tls_stream **stream)
 {
     if (*stream == NULL) {
         return;
@@ -167,7 +194,7 @@ tls_stream__close(struct tls_stream **stream)
 }
 
 void
-tls_stream__put(struct tls_stream *stream, const char *bytes, size_t len)
+tls_stream_put(struct tls_stream *stream, const char *bytes, size_t len)
 {
     ASSERT(stream->in_len == 0);
     stream->in = bytes;
@@ -198,7 +225,7 @@ step_of(struct tls_stream *stream, int result)
 }
 
 enum tls_step
-tls_stream__shake(struct tls_stream *stream, struct buf *out)
+tls_stream_shake(struct tls_stream *stream, struct buf *out)
 {
     if (stream->why != NULL) {
         return TLS_STEP_FAILED;
@@ -227,7 +254,7 @@ bears(struct tls_stream *stream, size_t len)
 }
 
 enum tls_step
-tls_stream__read(struct tls_stream *stream, char *plain, size_t size,
+tls_stream_read(struct tls_stream *stream, char *plain, size_t size,
     size_t *len, struct buf *out)
 {
     *len = 0;
@@ -252,7 +279,7 @@ tls_stream__read(struct tls_stream *stream, char *plain, size_t size,
 }
 
 bool
-tls_stream__write(
+tls_stream_write(
     struct tls_stream *stream, const char *plain, size_t len, struct buf *out)
 {
     size_t written = 0;
@@ -271,7 +298,7 @@ tls_stream__write(
 }
 
 void
-tls_stream__shut(struct tls_stream *stream, struct buf *out)
+tls_stream_shut(struct tls_stream *stream, struct buf *out)
 {
     if (stream->why != NULL || stream->has_shut ||
         !SSL_is_init_finished(stream->ssl)) {
@@ -285,13 +312,13 @@ tls_stream__shut(struct tls_stream *stream, struct buf *out)
 }
 
 unsigned
-tls_stream__new_sessions(const struct tls_stream *stream)
+tls_stream_new_sessions(const struct tls_stream *stream)
 {
     return stream->new_sessions;
 }
 
 const char *
-tls_stream__why(const struct tls_stream *stream)
+tls_stream_why(const struct tls_stream *stream)
 {
     return stream->why == NULL ? "it has not failed" : stream->why;
 }

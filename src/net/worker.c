@@ -534,11 +534,15 @@ worker_start(const struct worker_config *config, struct worker **out)
         config->value_bytes_max);
     worker->executor.access = config->access;
     worker->executor.owner = config->owner;
+    worker->executor.group = config->group;
     if (config->watch != NULL) {
         executor_watch(&worker->executor, config->watch);
     }
     gate_init(&worker->gate, config->store, &worker->metrics, &worker->bell,
         worker->config.clock, config->commit_timeout_ms, conn_pass);
+    if (config->waits_for_copies) {
+        worker->gate.late_err = ERR_UNSURE_COPIES;
+    }
     /* held ready, so that a full heap is something that can be said */
     bool has_room = buf_reserve(&worker->out, WORKER_OUT_BYTES) != NULL &&
         buf_reserve(&worker->executor.acks.at, WORKER_ACKS_BYTES) != NULL;

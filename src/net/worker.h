@@ -70,6 +70,8 @@ struct worker_config {
     enum session_binding binding; /* of sockets that have none */
     struct session_rules rules;
     struct access *access; /* NULL: every client may do everything */
+    struct group *group;   /* NULL: the directory has no copies */
+    bool waits_for_copies; /* changes are held until replicas have them */
     struct owner *owner;   /* NULL: every id is this server's */
     uint64_t value_bytes_max;
     unsigned fds_max;         /* file descriptors are below it; 0: not known */

@@ -49,7 +49,7 @@ put_text(const struct echo *echo, const char *bytes,
         reply_line(out, "OK");
         return;
     case ANSWER_NUMBER:
-        reply__number(out, answer->number);
+        reply_number(out, answer->number);
         return;
     case ANSWER_VALUE:
         reply_value(out, bytes + echo->key.at, echo->key.len, answer->flags,

@@ -34,7 +34,7 @@ enum status {
                           * waits for disks answers where it is ambiguous */
 };
 
-enum { FLAGS_BYTES = 4, NUMBER_BYTES = 8, DETAILED_BYTES = 256 };
+enum { FLAGS_BYTES = 4, NUMBER_BYTES = 8, DETAILED_BYTES = 320 };
 
 /* What memcached has a word for, and what is the server's fault. Every other
  * error is the client's: invalid, with the text that the text protocol has
@@ -63,9 +63,12 @@ static const struct refusal refusals[] = {
     {ERR_LIST_BUSY, STATUS_TEMPORARY, NULL},
     {ERR_LOADING, STATUS_TEMPORARY, NULL},
     {ERR_NOT_PRIMARY, STATUS_TEMPORARY, NULL},
+    {ERR_STALE, STATUS_TEMPORARY, NULL},
+    {ERR_FEW_REPLICAS, STATUS_TEMPORARY, NULL},
     {ERR_CLOSED, STATUS_TEMPORARY, NULL},
     {ERR_UNSURE, STATUS_UNSURE, NULL},
     {ERR_UNSURE_SLOW, STATUS_UNSURE, NULL},
+    {ERR_UNSURE_COPIES, STATUS_UNSURE, NULL},
     {ERR_UNCOMMITTED, STATUS_TEMPORARY, NULL},
     {ERR_UNCOMMITTED_SLOW, STATUS_TEMPORARY, NULL},
     {ERR_LOG_FULL, STATUS_TEMPORARY, NULL},
@@ -211,9 +214,11 @@ refuse(struct buf *out, const struct echo *echo, const struct answer *answer)
 {
     char text[DETAILED_BYTES];
     if (answer->detail != NULL) {
-        snprintf(text, sizeof text, "%s (%s)", err_text(answer->err),
-            answer->detail);
-        put_text(out, echo, STATUS_INVALID, text);
+        bool is_plain = answer->err == ERR_NOT_PRIMARY;
+        snprintf(text, sizeof text, is_plain ? "%s %s" : "%s (%s)",
+            err_text(answer->err), answer->detail);
+        put_text(
+            out, echo, is_plain ? STATUS_TEMPORARY : STATUS_INVALID, text);
         return;
     }
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {

@@ -72,7 +72,10 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
     X("dump counter NAME [FIRST LAST]   (its records, as lines to type)")     \
     X("digest COUNTER   (a sum over its records, to compare servers)")        \
     X("seal COUNTER all   (moves all records to the cold tier)")              \
+    X("replicaof HOST:PORT|no one   (follow another server, or none)")        \
+    X("wait REPLICAS MILLISECONDS   (how many have this client's changes)")   \
     X("stats [counters|members|producers|tables|wal|cold|settings|reset]")    \
+    X("stats replication|replicas")                                           \
     X("version, verbosity N, quit, help")
 
 static void
@@ -313,6 +316,41 @@ parse_digest(struct words words, struct request *out)
     }
 }
 
+/* replicaof HOST:PORT, or no one. */
+static void
+parse_replicaof(struct words words, struct request *out)
+{
+    struct span address, one, more;
+    out->op = REQUEST_REPLICAOF;
+    bool is_right = words_next(&words, &address);
+    if (is_right && span_is(words.bytes, address, "no")) {
+        is_right =
+            words_next(&words, &one) && span_is(words.bytes, one, "one");
+        address.len = 0;
+    } else if (is_right) {
+        is_right = memchr(words.bytes + address.at, ':', address.len) != NULL;
+    }
+    out->key = address;
+    if (!is_right || words_next(&words, &more)) {
+        fail(out,
+            "CLIENT_ERROR usage: replicaof HOST:PORT, or replicaof no one");
+    }
+}
+
+/* wait N MS: numbers, which are looked at later. */
+static void
+parse_wait(struct words words, struct request *out)
+{
+    struct span n, ms, more;
+    out->op = REQUEST_WAIT;
+    out->words = words_rest(&words);
+    if (!words_next(&words, &n) || !is_number(words.bytes, n) ||
+        !words_next(&words, &ms) || !is_number(words.bytes, ms) ||
+        words_next(&words, &more)) {
+        fail(out, "CLIENT_ERROR usage: wait REPLICAS MILLISECONDS");
+    }
+}
+
 static bool
 are_numbers(struct words words, unsigned n_min)
 {
@@ -432,6 +470,14 @@ dialect_parse(struct span command, struct words words,
     }
     if (span_is(bytes, command, "digest")) {
         parse_digest(words, out);
+        return true;
+    }
+    if (span_is(bytes, command, "replicaof")) {
+        parse_replicaof(words, out);
+        return true;
+    }
+    if (span_is(bytes, command, "wait")) {
+        parse_wait(words, out);
         return true;
     }
     if (span_is(bytes, command, "help")) {

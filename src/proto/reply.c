@@ -37,10 +37,13 @@ reply_is_server_error(int err)
     case ERR_NO_THREAD:
     case ERR_LOADING:
     case ERR_NOT_PRIMARY:
+    case ERR_STALE:
+    case ERR_FEW_REPLICAS:
     case ERR_DISK_FULL:
     case ERR_DISK:
     case ERR_UNSURE:
     case ERR_UNSURE_SLOW:
+    case ERR_UNSURE_COPIES:
     case ERR_UNCOMMITTED:
     case ERR_UNCOMMITTED_SLOW:
     case ERR_LOG_FULL:
@@ -74,11 +77,11 @@ void
 reply__error_about(struct buf *out, int err, const char *detail)
 {
     add_error(out, err);
-    buf_addf(out, " (%s)\r\n", detail);
+    buf_addf(out, err == ERR_NOT_PRIMARY ? " %s\r\n" : " (%s)\r\n", detail);
 }
 
 void
-reply__number(struct buf *out, uint64_t number)
+reply_number(struct buf *out, uint64_t number)
 {
     char text[NUM_U64_DIGITS_MAX + 2];
     size_t n = num_format_u64(number, text);

@@ -17,14 +17,15 @@ void reply_line(struct buf *out, const char *line);
  * side: memory, the disk, loading, a stop. */
 void reply__error(struct buf *out, int err);
 
-/* The same with "(<detail>)" behind the text. */
+/* The same with "(<detail>)" behind the text; of NOT_PRIMARY without the
+ * brackets: where the primary is. */
 void reply__error_about(struct buf *out, int err, const char *detail);
 
 /* True where reply__error says SERVER_ERROR. */
 bool reply_is_server_error(int err);
 
 /* "number\r\n" */
-void reply__number(struct buf *out, uint64_t number);
+void reply_number(struct buf *out, uint64_t number);
 
 /* "VALUE <key> <flags> <len>[ <cas>]\r\n<value>\r\n"; cas NULL: none. */
 void reply_value(struct buf *out, const char *key, size_t key_len,

@@ -53,6 +53,8 @@
     X(DUMP, "dialect: read out a counter's records")                          \
     X(DIGEST, "dialect: the sum over a counter's records")                    \
     X(SEAL, "dialect: move a counter's records to the cold tier")             \
+    X(REPLICAOF, "dialect: follow another server, or none")                   \
+    X(WAIT, "dialect: until replicas have the last change")                   \
     X(HELP, "dialect: what can be typed")                                     \
     X(LOGIN, "who the client is, see proto/login.h")                          \
     X(LOGIN_WAYS, "how it may say so")                                        \

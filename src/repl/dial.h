@@ -12,6 +12,7 @@
 
 enum {
     DIAL_ADDRESS_MAX = 255, /* bytes of HOST:PORT; [HOST]:PORT for IPv6 */
+    DIAL_PORT_MAX = 5,
     DIAL_WHY_MAX = 160
 };
 
@@ -28,9 +29,15 @@ struct dial_reply {
     char why[DIAL_WHY_MAX + 1];
 };
 
-/* One packet. 0 or an errno value: EAGAIN where there is no room, or nothing to
- * read; EPIPE where the other end is gone; EBADMSG: a packet that is none of
- * these. fd of a reply stays the sender's. */
+/* Takes HOST:PORT apart: a name or an address of 1 byte or more without white
+ * space, in brackets or not (an IPv6 address then ends at the last colon), and
+ * a port of 1 to 65535. False where it is no such thing. Pure. */
+bool dial_split(const char *address, char host[DIAL_ADDRESS_MAX + 1],
+    char port[DIAL_PORT_MAX + 1]);
+
+/* One packet; they never wait. 0 or an errno value: EAGAIN where there is no
+ * room, or nothing to read; EPIPE where the other end is gone; EBADMSG: a
+ * packet that is none of these. fd of a reply stays the sender's. */
 int dial_send_request(int pair_fd, const struct dial_request *request);
 int dial_receive_request(int pair_fd, struct dial_request *out);
 int dial_send_reply(int pair_fd, const struct dial_reply *reply);

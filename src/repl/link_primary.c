@@ -190,8 +190,9 @@ judge(struct link_primary *link, const struct link_view *view,
     }
     link->verdict_seq = seq;
     link->sent = seq;
-    link->ack = (struct message_ack){
-        .written = seq, .synced = link__earlier(hello->synced, seq)};
+    link->ack = (struct message_ack){.written = seq,
+        .synced = link__earlier(hello->synced, seq),
+        .flags = (hello->flags & HELLO_DOUBTFUL) != 0 ? ACK_DOUBTFUL : 0};
 }
 
 static enum link_step
@@ -383,6 +384,7 @@ send_welcome(struct link_primary *link, const struct link_view *view,
         .last = view->written,
         .committed = view->committed,
         .name = link->self->name,
+        .client = link->self->client,
         .history = *view->history};
 
     memcpy(welcome.proof, link->proof, PROOF_BYTES);

@@ -160,6 +160,10 @@ keep_welcome(struct link_replica *link, const struct message_welcome *welcome,
 {
     link->name_len = welcome->name.len;
     memcpy(link->name, welcome->name.at, welcome->name.len);
+    link->client_len = welcome->client.len;
+    if (welcome->client.len > 0) {
+        memcpy(link->client, welcome->client.at, welcome->client.len);
+    }
     link->verdict = welcome->verdict;
     link->verdict_seq = welcome->seq;
     link->history = welcome->history;

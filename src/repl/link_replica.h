@@ -46,8 +46,8 @@ struct link_replica {
     uint64_t heard_us, said_us;
     /* of WELCOME */
     uint64_t term;
-    uint8_t name_len;
-    char name[MESSAGE_NAME_MAX];
+    uint8_t name_len, client_len;
+    char name[MESSAGE_NAME_MAX], client[MESSAGE_ADDRESS_MAX];
     enum message_verdict verdict;
     uint64_t verdict_seq;
     struct history history; /* the primary's */

@@ -165,6 +165,7 @@ message_put_welcome(uint8_t *body, const struct message_welcome *welcome)
     len += message__put_u64s(body + len, numbers, 3);
     ASSERT(len == WELCOME_FIXED);
     len += message__put_text(body + len, &welcome->name);
+    len += message__put_text(body + len, &welcome->client);
     return len + history_put(&welcome->history, body + len);
 }
 
@@ -197,6 +198,7 @@ message_get_welcome(const struct stream_frame *frame,
     out->committed = message__u64(&cursor, "committed");
     message__demand(&cursor, out->committed <= out->last, 8, "committed");
     out->name = message__name(&cursor, false, "name");
+    out->client = message__words(&cursor, false, "address for clients");
     message__history(&cursor, &out->history, "history");
     message__demand(&cursor,
         out->history.n > 0 && history_is_end(&out->history, out->last), 0,

@@ -92,7 +92,8 @@ struct message_welcome {
     uint64_t seq;
     uint64_t last, committed; /* of the primary; committed <= last */
     struct message_text name;
-    struct history history; /* not empty; can end with last */
+    struct message_text client; /* its address for clients; may be empty */
+    struct history history;     /* not empty; can end with last */
 };
 
 size_t message_put_welcome(

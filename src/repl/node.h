@@ -40,7 +40,8 @@ enum node_role {
 };
 
 struct node_config {
-    struct store *store; /* not begun yet, all is loaded; outlives the node */
+    struct store *store; /* of a directory that is replicated; all is loaded,
+                          * it need not have begun; outlives the node */
     struct logger *logger;
     const struct clock *clock; /* NULL: the system's */
     struct node_name name;     /* of this node */
@@ -57,10 +58,12 @@ struct node_config {
                                          * a primary */
     struct replica_file file; /* as it is on the disk now; the node's from here
                                * on: it writes it */
-    enum replica_level level; /* that it tells as a replica, and waits for */
-    unsigned semi_sync;       /* copies besides its own before a change of a
+    uint8_t boot_id[REPLICA_BOOT_BYTES]; /* of the kernel that runs
+                                          * (node_boot_id) */
+    enum replica_level level;            /* that it tells as a replica */
+    unsigned semi_sync;     /* copies besides its own before a change of a
                             * primary is acknowledged */
-    unsigned min_replicas;    /* fewer than so many that are heard: changes are
+    unsigned min_replicas;  /* fewer than so many that are heard: changes are
                             * refused; <= semi_sync */
     uint64_t max_lag_ms;    /* a replica that says nothing for longer does not
                             * count */
@@ -71,13 +74,17 @@ struct node_config {
                         * be older; 0: never */
     unsigned priority;
     /* The process must destroy the store and load the directory anew: an
-     * exchange or a cut is ordered. Called once, on the node's thread; nothing
-     * is done meanwhile but what is being read. */
+     * exchange or a cut is ordered. What it is to follow then node_follows says, before node_stop. Called once, on the
+     * node's thread; nothing is done meanwhile but what is being read. */
     void (*reload_fn)(void *context);
     void *context;
 };
 
 struct node;
+
+/* Which start of the kernel this is, from /proc: before a sandbox. Zeroes where
+ * that cannot be read. */
+void node_boot_id(uint8_t out[REPLICA_BOOT_BYTES]);
 
 /* Starts the thread. What becomes of the store, replica or primary, is so when
  * it returns: a primary without a term has begun one. 0, ERR_NO_MEMORY,
@@ -94,8 +101,9 @@ struct node_order {
     struct store_call call; /* done_fn on the node's thread */
     char address[NODE_ADDRESS_MAX + 1];
     /* out: */
-    int err; /* 0: the role is that now; ERR_CLOSED, ERR_SYSTEM (nobody can
-              * connect), or as of store_begin_term */
+    int err; /* 0: the role is that now, or when the directory has been loaded
+              * anew; ERR_CLOSED, ERR_SYSTEM (nobody can connect), or as of
+              * store_begin_term */
 };
 
 void node_replicaof(struct node *node, struct node_order *order);
@@ -108,11 +116,17 @@ struct node_wait {
     uint64_t ms; /* 0: until it is so */
     /* out: */
     unsigned n_have;
+    /* the node's: */
+    uint64_t until_us;
 };
 
 void node_wait(struct node *node, struct node_wait *wait);
 
 /* Answers at once, any thread. */
+
+/* HOST:PORT that it follows, or is to follow when the directory has been loaded
+ * anew: node_config.primary of the next node; "": it is a primary. */
+void node_follows(struct node *node, char out[NODE_ADDRESS_MAX + 1]);
 
 /* Where the primary is, for clients: "HOST:PORT"; "": nobody knows. Until the
  * caller's qsbr reader of the store goes quiescent or offline. */

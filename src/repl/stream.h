@@ -36,7 +36,7 @@ enum {
 #define STREAM_TYPES(X)                                                       \
     X(1, CHALLENGE, 16, 16)                                                   \
     X(2, HELLO, 111, 2200)                                                    \
-    X(3, WELCOME, 67, 1600)                                                   \
+    X(3, WELCOME, 68, 1900)                                                   \
     X(4, BATCHES, 32 + 12 + 1, STREAM_BODY_MAX)                               \
     X(5, HEARTBEAT, 32, 32)                                                   \
     X(6, ACK, 36, 36)                                                         \

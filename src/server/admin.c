@@ -26,7 +26,7 @@ sum_metrics(struct server_admin *admin, uint64_t sum[METRIC_COUNT])
 {
     mutex_assert_held(&admin->lock);
     for (int i = 0; i < METRIC_COUNT; i++) {
-        sum[i] = 0;
+        sum[i] = admin->kept[i];
     }
     for (unsigned i = 0; i < admin->n_workers; i++) {
         metric_sum(&admin->workers[i]->metrics, sum);
@@ -82,6 +82,11 @@ own_stats(struct server_admin *admin, const char *args, struct span word,
         struct span name = {0, 0};
         words_next(&words, &name);
         return admin__tables(admin, args + name.at, name.len, reply, out);
+    } else if (span_is(args, word, "replication") ||
+        span_is(args, word, "replicas")) {
+        replication_each_stat(admin->replication,
+            span_is(args, word, "replicas"), admin__put_stat, out);
+        reply_stats_end(out);
     } else if (span_is(args, word, "wal")) {
         admin__wal(admin, out);
     } else if (span_is(args, word, "cold")) {
@@ -157,6 +162,15 @@ admin_init(struct server_admin *admin, const struct options *options)
     mutex_init(&admin->lock);
     prefixes_init(&admin->prefixes, (char)options->prefix_delimiter,
         options->stats_detail);
+}
+
+void
+admin_keep_metrics(struct server_admin *admin)
+{
+    mutex_lock(&admin->lock);
+    sum_metrics(admin, admin->kept);
+    admin->n_workers = 0;
+    mutex_unlock(&admin->lock);
 }
 
 void

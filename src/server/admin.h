@@ -7,6 +7,7 @@
 #include "net/listener.h"
 #include "net/worker.h"
 #include "server/options.h"
+#include "server/replication.h"
 #include "session/session.h"
 #include "stats/prefix.h"
 
@@ -34,12 +35,13 @@ struct server_admin {
     struct logger *logger;
     struct store *store;
     struct conn_gauge *gauge;
-    struct worker **workers; /* n_workers; fixed before the first request */
+    struct worker **workers; /* n_workers; fixed while there are requests */
     unsigned n_workers;
     struct access *access;   /* NULL: there are no users; fixed likewise */
     struct owner *owner;     /* NULL: every id is this server's; likewise */
     struct tls *tls;         /* NULL: there is no TLS; fixed likewise */
     struct watch_hub *watch; /* NULL: nobody can watch */
+    struct replication *replication; /* its node, if there is one */
     const struct listener *listener; /* its sockets: fixed likewise */
     uint64_t started_s;              /* clock_monotonic_s */
     struct prefixes prefixes;
@@ -49,6 +51,7 @@ struct server_admin {
     _Atomic uint64_t crawls;       /* asked for */
     struct mutex lock;
     /* under lock: */
+    uint64_t kept[METRIC_COUNT]; /* of workers that are no more */
     struct admin_forgotten forgotten;
     struct text_admin_setting changed[ADMIN_CHANGED_MAX];
     unsigned n_changed;
@@ -58,5 +61,9 @@ struct server_admin {
  * read, and kept. */
 void admin_init(struct server_admin *admin, const struct options *options);
 void admin_fini(struct server_admin *admin);
+
+/* The workers have been joined, and are about to be destroyed: what they have
+ * counted is kept, and there are none any more. */
+void admin_keep_metrics(struct server_admin *admin);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "offline/data_check.h"
+#include "server/options_repl_check.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -89,7 +90,8 @@ data_option_make(struct data_option *data_option,
     const struct data_dir_terms terms = terms_of(options);
     int err = data_dir_make(options->data.text, &terms, &data_option->dir_fd,
         &data_option->is_made, why);
-    if (err == ERR_NO_DATA_DIR && data_option->is_default) {
+    if (err == ERR_NO_DATA_DIR && data_option->is_default &&
+        !options_replicate(options)) {
         go_without(data_option, logger, why);
         err = 0;
     }
@@ -141,6 +143,9 @@ data_option_take(struct data_option *data_option,
     config->cold_io = (enum cold_io)options->cold_io;
     config->cold_codec = (unsigned)options->cold_codec;
     config->cold_level = (int)options->cold_level;
+    config->is_replicated = options_replicate(options);
+    config->leaves_group = options->leave_group;
+    config->keep_cut_bytes = options->keep_cut;
     config->threads = threads_to_load();
     config->logger = logger;
     return 0;

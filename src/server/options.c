@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "server/config.h"
 #include "server/options_extended.h"
+#include "server/options_repl_check.h"
 #include "server/options_value.h"
 
 #include <config.h>
@@ -39,7 +40,7 @@ enum {
         sizeof(((struct options *)0)->field)},
 static const struct options_row rows[OPTIONS_COUNT] = {
 #define CARE OPTIONS_CARE_MET
-    OPTIONS_MET(X) OPTIONS_OF_OWNS(X)
+    OPTIONS_MET(X) OPTIONS_OF_OWNS(X) OPTIONS_OF_REPL(X)
 #undef CARE
 #define CARE OPTIONS_CARE_TLS
         OPTIONS_OF_TLS(X)
@@ -70,6 +71,7 @@ set_defaults(struct options *options)
     }
     options__extended_defaults(options);
     options->listen.is_default = true;
+    options->repl_listen.is_default = true;
 }
 
 /* Sets an option; where says which place gave it. */
@@ -454,6 +456,9 @@ options_parse(int argc, char **argv, struct options *out, struct buf *message)
     }
     out->stats_detail = out->given[OPTIONS_ID_prefix_delimiter];
     result = check_together(out, message);
+    if (result == OPTIONS_RUN && !options__settle_repl(out, message)) {
+        result = OPTIONS_EXIT_BAD;
+    }
     return result == OPTIONS_RUN ? settle_access(out, message) : result;
 }
 

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "server/options_memcached.h"
 #include "server/options_owns.h"
+#include "server/options_repl.h"
 #include "server/options_table.h"
 #include "server/options_type.h"
 
@@ -18,7 +19,8 @@
  * memcached's -o, in a second table. */
 
 #define OPTIONS_TABLE(X)                                                      \
-    OPTIONS_MET(X) OPTIONS_OF_OWNS(X) OPTIONS_OF_TLS(X) OPTIONS_IGNORED(X)
+    OPTIONS_MET(X)                                                            \
+    OPTIONS_OF_OWNS(X) OPTIONS_OF_REPL(X) OPTIONS_OF_TLS(X) OPTIONS_IGNORED(X)
 
 enum options_id {
 #define X(field, ...) OPTIONS_ID_##field,
@@ -35,11 +37,12 @@ enum options_extended_id {
 };
 
 /* The words of --near-cells, --new-data, --loading, --seccomp, --landlock and
- * --protocol; of --sync and --reads. */
+ * --protocol; of --sync, --reads and --replica-ack. */
 enum { OPTIONS_NEAR_CELLS_ITEM, OPTIONS_NEAR_CELLS_ERROR };
 enum { OPTIONS_NEW_DATA_MAKE, OPTIONS_NEW_DATA_REFUSE };
 enum { OPTIONS_SYNC_NONE, OPTIONS_SYNC_INTERVAL, OPTIONS_SYNC_ALWAYS };
 enum { OPTIONS_READS_LATEST, OPTIONS_READS_COMMITTED };
+enum { OPTIONS_ACK_WRITTEN, OPTIONS_ACK_SYNCED, OPTIONS_ACK_APPLIED };
 enum { OPTIONS_LOADING_ANSWER, OPTIONS_LOADING_REFUSE };
 enum { OPTIONS_SECCOMP_ON, OPTIONS_SECCOMP_LOG, OPTIONS_SECCOMP_OFF };
 enum { OPTIONS_LANDLOCK_ON, OPTIONS_LANDLOCK_OFF };
@@ -49,7 +52,7 @@ enum {
     OPTIONS_PROTOCOL_BINARY
 };
 
-/* A plain value, some 20 KiB; nothing to free. */
+/* A plain value, some 30 KiB; nothing to free. */
 struct options {
 #define X(field, letter, name, argument, type, ...) OPTIONS_AS_##type field;
     OPTIONS_TABLE(X)

@@ -26,6 +26,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,6 +177,25 @@ to_dev_null(int fd, int flags)
     close(null);
     errno = saved;
     return done < 0 ? -1 : 0;
+}
+
+int
+process_keep_only(int *fd, struct buf *message)
+{
+    const int kept = STDERR_FILENO + 1;
+    if (to_dev_null(STDIN_FILENO, O_RDONLY) != 0 ||
+        to_dev_null(STDOUT_FILENO, O_WRONLY) != 0 ||
+        to_dev_null(STDERR_FILENO, O_WRONLY) != 0) {
+        return system_error(message, "open /dev/null", "");
+    }
+    if (*fd != kept && dup3(*fd, kept, O_CLOEXEC) < 0) {
+        return system_error(message, "keep a descriptor", "");
+    }
+    *fd = kept;
+    if (syscall(SYS_close_range, kept + 1, UINT_MAX, 0) != 0) {
+        return system_error(message, "close descriptors", "");
+    }
+    return 0;
 }
 
 int

@@ -60,6 +60,10 @@ int process_drop_capabilities(struct buf *message);
  * socket takes its number and is written to as such. The first thing of all. */
 void process_fill_streams(void);
 
+/* Closes all descriptors but *fd, which gets another number; the standard
+ * streams lead to /dev/null from here on. ERR_SYSTEM. */
+int process_keep_only(int *fd, struct buf *message);
+
 /* What the process makes from here on is never writable for others; a mask
  * that takes away more stays. */
 void process_narrow_umask(void);

@@ -40,8 +40,9 @@ struct sandbox_config {
     enum sandbox_mode files; /* --landlock: never SANDBOX_LOG */
     bool needs_calls;        /* ON by the operator's word: an error without */
     bool needs_files;
-    bool has_ring; /* workers make an io_uring each */
-    int log_fd;    /* takes the last words, beside stderr; 0: it is that */
+    bool may_connect; /* by TCP, to anybody; for sandbox_hold_files */
+    bool has_ring;    /* workers make an io_uring each */
+    int log_fd;       /* takes the last words, beside stderr; 0: it is that */
     unsigned n_paths;
     struct sandbox_path path[SANDBOX_PATHS_MAX];
 };

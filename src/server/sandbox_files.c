@@ -183,7 +183,8 @@ sandbox_hold_files(const struct sandbox_config *config, struct buf *message)
     /* fields that the kernel does not know are 0, which it takes */
     struct ruleset_attr attr = {.handled_access_fs = rights_of(version)};
     if (version >= VERSION_NET) {
-        attr.handled_access_net = NET_BIND_TCP | NET_CONNECT_TCP;
+        attr.handled_access_net = NET_BIND_TCP;
+        attr.handled_access_net |= config->may_connect ? 0 : NET_CONNECT_TCP;
     }
     if (version >= VERSION_SCOPE) {
         attr.scoped = SCOPE_SIGNAL;

@@ -33,11 +33,13 @@
 #include "server/owning.h"
 #include "server/process.h"
 #include "server/remarks.h"
+#include "server/replication.h"
 #include "server/sandbox.h"
 #include "server/schema_file.h"
 #include "server/secure.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,12 +81,16 @@ struct server {
     struct tls *tls; /* NULL: none is wanted */
     uv_loop_t loop;  /* the main thread's */
     uv_signal_t on_signal[SERVER_SIGNALS];
-    uv_async_t loaded;        /* the store has loaded, or cannot */
+    uv_async_t loaded; /* the store has loaded, or cannot */
+    uv_async_t reload; /* the node wants it destroyed, and loaded anew */
     uv_timer_t still_loading; /* meanwhile; then, until READY=1 is told */
     uv_timer_t log_timer;
     _Atomic int load_err;
     int err; /* why the main loop has ended; 0: it was told to */
     struct data_option data_option;
+    struct data_dir kept; /* of the data directory beside the store's, so that
+                           * it stays locked while there is none */
+    struct replication replication;
     struct activation activation;
     struct listener listener;
     struct owning owning;
@@ -224,7 +230,7 @@ create_store(struct server *server)
         .shards = (unsigned)options->shards,
         .hot_bytes = options->hot_memory,
         .producers_max = (uint32_t)options->max_producers,
-        .items = {.limit_bytes = options->memory_limit,
+        .items = {.limit_bytes = atomic_load(&server->admin.memory_limit),
             .item_bytes_max = options->item_size_max,
             .keeps = options->keeps},
         .data =
@@ -285,6 +291,9 @@ start_workers(struct server *server)
                 : 0},
         .access = server->auth == NULL ? NULL : auth_access(server->auth),
         .owner = owning_owner(&server->owning),
+        .group =
+            server->replication.is_wanted ? &server->replication.group : NULL,
+        .waits_for_copies = options->semi_sync > 0,
         .value_bytes_max = options->item_size_max,
         .fds_max = (unsigned)options->conn_limit + PROCESS_FDS_RESERVED,
         .rooms = &server->rooms,
@@ -333,10 +342,13 @@ stop_workers(struct server *server)
     }
     helpers_stop(&server->helpers);
     /* one of the last to end may have summed the metrics of all */
+    admin_keep_metrics(&server->admin);
     for (unsigned i = 0; i < server->n_workers; i++) {
         worker_destroy(&server->workers[i]);
     }
+    server->n_workers = 0;
     conn_rooms_fini(&server->rooms);
+    server->rooms = (struct conn_rooms){0};
 }
 
 static void
@@ -398,7 +410,10 @@ open_files(struct server *server)
         .logger = &server->logger,
         .ports = &server->ports,
         .why = why};
-    int err = secure_open(options, &server->logger, &server->tls, why);
+    int err = replication_fork(&server->replication, why);
+    if (err == 0) {
+        err = secure_open(options, &server->logger, &server->tls, why);
+    }
     server->admin.tls = server->tls;
     listeners.has_tls = server->tls != NULL;
     if (err == 0) {
@@ -407,6 +422,10 @@ open_files(struct server *server)
     if (err == 0) {
         err = listeners_write_ports(&listeners);
     }
+    if (err == 0) {
+        err = replication_open(&server->replication, server->tls, why);
+    }
+    replication_announce(&server->replication, &server->listener);
     if (err == 0) {
         err = given_files_read(
             options, &server->data_option, &server->schema_text, why);
@@ -503,13 +522,27 @@ tell_ready(uv_timer_t *timer)
     }
 }
 
-/* The counters of the schema file; then who has waited for the server is told
+/* On the node's thread. */
+static void
+want_reload(void *context)
+{
+    struct server *server = context;
+    ASSERT(server->magic == SERVER_MAGIC);
+    uv_async_send(&server->reload);
+}
+
+/* The counters of the schema file, but of a replica, whose schema is the
+ * primary's; then who has waited for the server is told
  * that it serves. */
 static int
 become_ready(struct server *server)
 {
-    int err = 0;
-    if (!server->data_option.config.is_missing) { /* else it has no counters */
+    bool has_counters = !server->data_option.config.is_missing;
+    /* first: until then the store of a node is a replica's */
+    int err = replication_begin(&server->replication, server->real,
+        server->hooks->clock, want_reload, server, &server->why);
+    if (err == 0 && has_counters &&
+        !replication_is_replica(&server->replication)) {
         err = schema_file_load(server->real, server->options.schema.text,
             &server->schema_text, &server->why);
     }
@@ -547,6 +580,9 @@ on_loaded(uv_async_t *async)
     }
 }
 
+static void on_reload(uv_async_t *async);
+static int stop_threads(struct server *server);
+
 static void
 on_log_timer(uv_timer_t *timer)
 {
@@ -579,13 +615,17 @@ open_loop(struct server *server)
     for (unsigned i = 0; i < SERVER_SIGNALS; i++) {
         watch_signal(server, &server->on_signal[i], signals[i].number);
     }
+    replication_init(
+        &server->replication, options, &server->logger, &server->loop);
     uv_async_init(&server->loop, &server->loaded, on_loaded);
+    uv_async_init(&server->loop, &server->reload, on_reload);
     uv_timer_init(&server->loop, &server->still_loading);
     uv_timer_init(&server->loop, &server->log_timer);
     uv_timer_start(
         &server->log_timer, on_log_timer, LOG_FLUSH_MS, LOG_FLUSH_MS);
     server->log_timer.data = server;
     server->loaded.data = server;
+    server->reload.data = server;
     server->still_loading.data = server;
     return 0;
 }
@@ -598,10 +638,36 @@ on_still_loading(uv_timer_t *timer)
     (void)process_notify("STATUS=loading\nEXTEND_TIMEOUT_USEC=10000000");
 }
 
+/* The store closes the directory when it goes; what it has of it is kept for
+ * the next one, locks and all. */
+static int
+keep_directory(struct server *server)
+{
+    const struct data_dir *dir = &server->data_option.config.dir;
+    if (!server->replication.is_wanted) {
+        return 0;
+    }
+    server->kept.dir_fd = fcntl(dir->dir_fd, F_DUPFD_CLOEXEC, 0);
+    server->kept.lock_fd =
+        dir->lock_fd < 0 ? -1 : fcntl(dir->lock_fd, F_DUPFD_CLOEXEC, 0);
+    if (server->kept.dir_fd < 0 ||
+        (dir->lock_fd >= 0 && server->kept.lock_fd < 0)) {
+        buf_addf(&server->why, "cannot keep the data directory open: %s",
+            strerror(errno));
+        return ERR_SYSTEM;
+    }
+    return 0;
+}
+
+/* What there is each time that a store is loaded; all before it is there once.
+ */
 static int
 start_threads(struct server *server)
 {
-    int err = create_store(server);
+    int err = keep_directory(server);
+    if (err == 0) {
+        err = create_store(server);
+    }
     if (err != 0) {
         return err;
     }
@@ -614,6 +680,32 @@ start_threads(struct server *server)
     return server->options.loading == OPTIONS_LOADING_ANSWER
         ? open_listeners(server)
         : 0;
+}
+
+static int
+load_anew(struct server *server)
+{
+    listener_hold(&server->listener);
+    int err = stop_threads(server);
+    if (err != 0) {
+        return err;
+    }
+    server->data_option.config.dir = server->kept;
+    server->kept = (struct data_dir){.dir_fd = -1, .lock_fd = -1};
+    err = start_threads(server);
+    return err;
+}
+
+static void
+on_reload(uv_async_t *async)
+{
+    struct server *server = async->data;
+    ASSERT(server->magic == SERVER_MAGIC);
+    log_line(&server->logger, LOG_INFO, "loading the data directory anew");
+    server->err = load_anew(server);
+    if (server->err != 0) {
+        uv_stop(&server->loop);
+    }
 }
 
 static int
@@ -646,27 +738,21 @@ close_signals(struct server *server)
     }
 }
 
-/* Takes down what there is, after open_loop. */
+/* Undoes start_threads, as far as that has come; it may be called anew. */
 static int
-stop_all(struct server *server)
+stop_threads(struct server *server)
 {
     int err = 0;
-    listener_stop(&server->listener);
-    uv_close((uv_handle_t *)&server->still_loading, NULL);
-    uv_close((uv_handle_t *)&server->log_timer, NULL);
+    replication_end(&server->replication);
     if (server->real != NULL) {
         store_end_calls(server->real);
     }
-    if (server->auth != NULL) {
-        auth_stop(server->auth);
-    }
     stop_workers(server);
-    if (server->auth != NULL) {
-        auth_destroy(&server->auth);
-    }
     if (server->has_watch) {
         items_set_witness(server->store->items, NULL);
         watch_stop(&server->watch);
+        server->watch = (struct watch_hub){0};
+        server->has_watch = false;
     }
     if (server->store != server->real) {
         server->hooks->unwrap_fn(&server->store);
@@ -678,8 +764,30 @@ stop_all(struct server *server)
                 err_text(err));
         }
     }
-    /* the store's loader sends no more */
+    server->store = NULL;
+    server->admin.store = NULL;
+    return err;
+}
+
+/* Takes down what there is, after open_loop. */
+static int
+stop_all(struct server *server)
+{
+    listener_stop(&server->listener);
+    uv_close((uv_handle_t *)&server->still_loading, NULL);
+    uv_close((uv_handle_t *)&server->log_timer, NULL);
+    if (server->auth != NULL) { /* sessions that wait for it get their end */
+        auth_stop(server->auth);
+    }
+    int err = stop_threads(server);
+    if (server->auth != NULL) {
+        auth_destroy(&server->auth);
+    }
+    replication_close(&server->replication);
+    data_dir_close(&server->kept);
+    /* the store's loader sends no more, nor the node */
     uv_close((uv_handle_t *)&server->loaded, NULL);
+    uv_close((uv_handle_t *)&server->reload, NULL);
     close_signals(server);
     uv_run(&server->loop, UV_RUN_DEFAULT);
     if (server->has_pidfile) {
@@ -730,6 +838,7 @@ run(struct server *server)
     server->admin.gauge = &server->gauge;
     server->admin.workers = server->workers;
     server->admin.listener = &server->listener;
+    server->admin.replication = &server->replication;
     if (server->options.hash_password) {
         return auth_hash_make(&server->why);
     }
@@ -789,6 +898,7 @@ server_run(int argc, char **argv, const struct server_hooks *hooks)
     server->magic = SERVER_MAGIC;
     server->hooks = hooks != NULL ? hooks : &none;
     server->ready_fd = -1;
+    server->kept = (struct data_dir){.dir_fd = -1, .lock_fd = -1};
     enum options_result result =
         options_parse(argc, argv, &server->options, &message);
     admin_init(&server->admin, &server->options);

@@ -100,6 +100,7 @@ access_class_of(const struct request *request, const char *bytes)
     case REQUEST_GETS:
     case REQUEST_INSPECT:
     case REQUEST_COUNTER_GET:
+    case REQUEST_WAIT:
     case REQUEST_DUMP:
     case REQUEST_SHOW_COUNTERS:
     case REQUEST_SHOW_COUNTER:
@@ -136,6 +137,7 @@ access_class_of(const struct request *request, const char *bytes)
     case REQUEST_DROP_PRODUCER:
     case REQUEST_CHECKPOINT:
     case REQUEST_SEAL:
+    case REQUEST_REPLICAOF:
     case REQUEST_DIGEST:
         return ACCESS_CLASS_RULE;
     case REQUEST_UNREAD:

@@ -253,9 +253,14 @@ exec__say_refusal(
     struct session *session, int err, const struct echo *echo, struct buf *out)
 {
     const struct owns *owns = session->executor->owns;
+    struct group *group = session->executor->group;
     struct answer answer = {.kind = ANSWER_REFUSED, .err = err};
     if (err == ERR_NOT_OWNED && owns != NULL) {
         answer.detail = owns_rule(owns);
+    }
+    if (err == ERR_NOT_PRIMARY && group != NULL) {
+        const char *address = group->primary_fn(group);
+        answer.detail = address[0] == '\0' ? NULL : address;
     }
     exec__count(session, METRIC_cell_refused, 1);
     if (!echo->noreply) {
@@ -510,6 +515,10 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
         return exec__digest_begin(session, bytes, turn);
     case REQUEST_SEAL:
         return exec__seal_begin(session, bytes, turn->out);
+    case REQUEST_REPLICAOF:
+        return exec__order_begin(session, bytes, turn);
+    case REQUEST_WAIT:
+        return exec__wait_begin(session, bytes, turn);
     case REQUEST_FLUSH_ALL:
         return flush_all(session, bytes, turn->out);
     case REQUEST_ADMIN:
@@ -574,14 +583,20 @@ is_for_primary(const struct request *request)
     }
 }
 
+/* 0, or why a replica refuses the request. */
+static __attribute__((noinline)) int
+fault_of_copy(const struct session *session)
+{
+    return is_for_primary(&session->request) ? ERR_NOT_PRIMARY
+                                             : exec__copy_fault(session);
+}
+
 /* Behind the answers to what is gathered. */
 static __attribute__((noinline)) enum exec_step
-refuse_for_primary(struct session *session, struct exec_turn *turn)
+refuse_by_copy(struct session *session, int err, struct exec_turn *turn)
 {
     enum exec_step step = exec__settle_all(session, turn);
-    return step == EXEC_DONE
-        ? exec__refuse(session, ERR_NOT_PRIMARY, turn->out)
-        : step;
+    return step == EXEC_DONE ? exec__refuse(session, err, turn->out) : step;
 }
 
 enum exec_step
@@ -591,8 +606,11 @@ exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
         !works_while_loading(session->request.op)) {
         return exec__refuse(session, ERR_LOADING, turn->out);
     }
-    if (turn->fault == ERR_NOT_PRIMARY && is_for_primary(&session->request)) {
-        return refuse_for_primary(session, turn);
+    if (turn->fault == ERR_NOT_PRIMARY) {
+        int err = fault_of_copy(session);
+        if (err != 0) {
+            return refuse_by_copy(session, err, turn);
+        }
     }
     enum exec_step step =
         joins_gets(session->request.op) || !exec__is_getting(session)
@@ -673,6 +691,10 @@ exec_resume(struct session *session, struct exec_turn *turn)
         return exec__records_resume(session, turn);
     case JOB_DIGEST:
         return exec__digest_resume(session, turn);
+    case JOB_ORDER:
+        return exec__order_answer(session, turn->out);
+    case JOB_WAIT:
+        return exec__wait_answer(session, turn->out);
     }
     return exec__get_resume(session, turn);
 }

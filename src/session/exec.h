@@ -75,6 +75,8 @@ enum job_stage {
     JOB_LIST,       /* change a list */
     JOB_RECORDS,    /* show more records of a counter */
     JOB_DIGEST,     /* answer a digest of a counter, or read more */
+    JOB_ORDER,      /* answer a replicaof */
+    JOB_WAIT,       /* answer a wait */
     JOB_LOGIN       /* answer a login */
 };
 
@@ -166,6 +168,8 @@ struct job {
         struct store_edit edit;
         struct store_checkpoint checkpoint;
         struct store_seal seal;
+        struct group_order order;
+        struct group_wait wait;
         struct access_login login;
     };
     struct job_pins pins; /* of gets and changes with marks; else void */

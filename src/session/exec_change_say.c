@@ -307,6 +307,7 @@ exec__change_answer(struct session *session, struct exec_turn *turn)
     if (seq > turn->acks->seq) {
         turn->acks->seq = seq;
     }
+    session->changed_seq = seq != 0 ? seq : session->changed_seq;
     turn->done += job->request_bytes;
     return exec__done(session);
 }

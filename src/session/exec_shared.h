@@ -208,6 +208,15 @@ enum exec_step exec__checkpoint_begin(
     struct session *session, struct buf *out);
 enum exec_step exec__checkpoint_answer(
     struct session *session, struct buf *out);
+/* What a replica that is asked to read answers: 0, or ERR_STALE. */
+int exec__copy_fault(const struct session *session);
+/* replicaof and wait. */
+enum exec_step exec__order_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__order_answer(struct session *session, struct buf *out);
+enum exec_step exec__wait_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__wait_answer(struct session *session, struct buf *out);
 enum exec_step exec__show_counters(struct session *session, struct buf *out);
 enum exec_step exec__show_counter(
     struct session *session, const char *bytes, struct buf *out);

@@ -11,6 +11,7 @@
 #include "session/acks.h"
 #include "session/admin.h"
 #include "session/exec_form.h"
+#include "session/group.h"
 #include "session/loan.h"
 #include "session/owner.h"
 #include "session/rules.h"
@@ -47,6 +48,7 @@ struct executor {
     struct admin *admin;
     struct session_rules rules; /* read-only */
     struct access *access;      /* NULL: every client may do everything */
+    struct group *group;        /* NULL: the directory has no copies */
     struct owner *owner;        /* NULL: every id is this server's */
     const struct owns *owns;    /* its rule, since the turn began; or NULL */
     uint64_t value_bytes_max;   /* memcached's -I */
@@ -80,8 +82,8 @@ struct executor {
 enum { EXECUTOR_JOBS_KEPT = 64 };
 
 /* Prepares an executor; the caller keeps all that is passed alive. binding is
- * SESSION_AUTO, the rules are all zero, and access and owner are NULL; they may
- * be changed before the first session. */
+ * SESSION_AUTO, the rules are all zero, and access, owner and group are NULL;
+ * they may be changed before the first session. */
 void executor_init(struct executor *executor, struct store *store,
     struct metric_set *metrics, struct admin *admin, uint64_t value_bytes_max);
 
@@ -128,7 +130,8 @@ struct session {
                                     * knows */
     uint64_t from; /* the client's address: an IPv4 one, or the first half of
                     * one of IPv6; 0: none, as of a Unix socket */
-    bool has_quit; /* as the client wished */
+    uint64_t changed_seq;    /* batch of its last change; 0: there was none */
+    bool has_quit;           /* as the client wished */
     struct watcher *watcher; /* it takes no requests any more, but has lines */
     void (*lines_fn)(struct session *session); /* there are; see watch__add */
 };

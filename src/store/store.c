@@ -77,8 +77,12 @@ real_fault(struct store *store)
     if (store__life(real) == STORE_LOADING) {
         return ERR_LOADING;
     }
-    return durable_is_replica(&real->durable) ? ERR_NOT_PRIMARY
-                                              : wal_fault(real->durable.wal);
+    if (durable_refuses_clients(&real->durable)) {
+        return ERR_NOT_PRIMARY;
+    }
+    /* relaxed: who looks a moment before it changes is as good */
+    int refusal = atomic_load_explicit(&real->refusal, memory_order_relaxed);
+    return refusal != 0 ? refusal : wal_fault(real->durable.wal);
 }
 
 static uint64_t

@@ -25,9 +25,10 @@
 enum { REAL_MAGIC = 0x73746f72 };
 
 struct real_store {
-    struct store store; /* first: the seam */
-    uint32_t magic;     /* REAL_MAGIC */
-    _Atomic int life;   /* enum store_life */
+    struct store store;  /* first: the seam */
+    uint32_t magic;      /* REAL_MAGIC */
+    _Atomic int life;    /* enum store_life */
+    _Atomic int refusal; /* see store_refuse_changes */
     struct qsbr qsbr;
     _Atomic(const struct schema *) schema;
     struct engine *engine;

@@ -13,6 +13,9 @@
  * own way to say which batches the tables have (durable/durable_position.h). A
  * role ends before the other one begins, with the lock of edits held: what is
  * sealed is published under it, and that appends to the log of a primary.
+ * Clients may be at their changes when a primary becomes a replica: who comes
+ * later is refused, who came before is waited for, by a grace period of readers
+ * (a worker is one while it is at a change) and by cold_has_changes.
  *
  * What can go wrong: what is applied does not fit, and it stays a replica; the
  * log cannot be written, and it stays what it is. */
@@ -23,6 +26,8 @@
 #include "durable/durable_position.h"
 #include "store/store_real.h"
 #include "wal/wal_replica.h"
+
+enum { LOOK_NS = 1000 * 1000 /* between looks at what is under way */ };
 
 int
 store__begin_to_follow(struct real_store *real)
@@ -47,30 +52,52 @@ store__cease_to_follow(struct real_store *real)
     }
 }
 
-/* Of a store that is open, and whose directory is replicated. */
+/* Of a store of which all is loaded, and whose directory is replicated. */
 static struct real_store *
 replicated(struct store *store)
 {
     struct real_store *real = store__real(store);
     ASSERT(real->is_durable && real->durable.config.is_replicated);
-    ASSERT(store__life(real) != STORE_LOADING);
+    ASSERT(real->has_loaded);
     return real;
+}
+
+/* No client's change begins any more, and those under way are made. */
+static void
+end_changes(struct real_store *real)
+{
+    durable_cease(&real->durable);
+    gardener_follow(&real->gardener, true);
+    qsbr_wait(&real->qsbr); /* who had looked at store_fault before */
+    while (cold_has_changes(&real->tier.cold)) {
+        clock_sleep_until(real->clock, clock_now_ns(real->clock) + LOOK_NS);
+    }
+}
+
+/* The log is a primary's until all is in it that the sealer, too, was about to
+ * tell it. */
+static void
+hand_log_over(struct durable *durable)
+{
+    struct wal_position at;
+    mutex_lock(&durable->edit_lock);
+    wal_position(durable->wal, &at);
+    durable_follow(durable, at.last);
+    engine_settle_all(durable->engine);
+    wal_become_replica(durable->wal);
+    wal_position(durable->wal, &at);
+    durable_followed(durable, at.last);
+    mutex_unlock(&durable->edit_lock);
+    durable_fail_uncommitted(durable, at.last);
 }
 
 int
 store_set_replica(struct store *store)
 {
     struct real_store *real = replicated(store);
-    struct durable *durable = &real->durable;
-    if (!durable_is_replica(durable)) {
-        struct wal_position at;
-        gardener_follow(&real->gardener, true);
-        mutex_lock(&durable->edit_lock);
-        wal_become_replica(durable->wal);
-        wal_position(durable->wal, &at);
-        durable_follow(durable, at.last);
-        durable_fail_uncommitted(durable, at.last);
-        mutex_unlock(&durable->edit_lock);
+    if (!durable_is_replica(&real->durable)) {
+        end_changes(real);
+        hand_log_over(&real->durable);
         /* what it had as a primary: nobody changes them from now on */
         items_flush(real->store.items, 0, clock_monotonic_s());
     }
@@ -182,4 +209,13 @@ void
 store_set_committed(struct store *store, uint64_t seq)
 {
     durable_set_committed(&replicated(store)->durable, seq);
+}
+
+void
+store_refuse_changes(struct store *store, int err)
+{
+    ASSERT(err >= 0 && err < ERR_COUNT);
+    /* relaxed: see real_fault */
+    atomic_store_explicit(
+        &replicated(store)->refusal, err, memory_order_relaxed);
 }

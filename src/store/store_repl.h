@@ -63,4 +63,10 @@ int store_begin_term(struct store *store, const char *name, size_t name_len,
  * Whoever waits is told. */
 void store_set_committed(struct store *store, uint64_t seq);
 
+/* Why changes are refused from now on (store_fault says it) before they are
+ * made: an ERR_; 0: they are not. Of a primary, besides all other reasons: too
+ * few replicas are there. Whoever has asked store_fault before may still make
+ * one. */
+void store_refuse_changes(struct store *store, int err);
+
 #endif

@@ -30,6 +30,7 @@ struct cold {
     struct engine *engine;
     struct fetch *fetch;
     const struct clock *clock;   /* of the waits for room */
+    _Atomic uint32_t n_changes;  /* under way, be it for a block or for room */
     struct mutex lock;           /* all below */
     struct cold_changes waiting; /* for room in the hot memory */
     bool makes_room;             /* the sealer can make some */
@@ -75,6 +76,11 @@ void cold__begin(struct cold *cold, bool makes_room);
  * waited longest first; what is refused again waits on, in its place.
  * makes_room: and there may be more later. The sealer's thread. */
 void cold__retry(struct cold *cold, bool makes_room);
+
+/* True where a change waits, for a block or for room: it is still to be made.
+ * What is not under way when none can begin any more has been made. Any
+ * thread. */
+bool cold_has_changes(struct cold *cold);
 
 /* True where a change has waited for room for a quarter of a second, though it
  * is made again every so often. Any thread. */

@@ -394,12 +394,30 @@ is_under_way(struct cold_change *it)
 }
 
 static void
-answer(struct cold_change *it)
+destroy_change(struct cold_change *it)
 {
-    struct store_call *call = &it->change->call;
+    struct cold *cold = it->cold;
     ASSERT(it->magic == CHANGE_MAGIC && count(it->change, ERR_COLD) == 0);
     it->magic = 0;
     free(it);
+    /* release: who sees that none is left sees what they have done */
+    uint32_t n =
+        atomic_fetch_sub_explicit(&cold->n_changes, 1, memory_order_release);
+    ASSERT(n > 0);
+}
+
+bool
+cold_has_changes(struct cold *cold)
+{
+    /* acquire: see destroy_change */
+    return atomic_load_explicit(&cold->n_changes, memory_order_acquire) > 0;
+}
+
+static void
+answer(struct cold_change *it)
+{
+    struct store_call *call = &it->change->call;
+    destroy_change(it);
     call->done_fn(call);
 }
 
@@ -509,6 +527,8 @@ make_change(struct cold *cold, struct store_change *change)
         it->file = (struct segment_map_file **)(it->base + n);
         it->pair = (uint32_t *)(it->file + n);
         begin_round(it);
+        /* relaxed: who waits for it to end waits for a grace period first */
+        atomic_fetch_add_explicit(&cold->n_changes, 1, memory_order_relaxed);
     }
     return it;
 }
@@ -536,8 +556,6 @@ cold_change(struct cold *cold, struct store_change *change)
     if (is_under_way(it)) {
         return STORE_LATER;
     }
-    ASSERT(count(change, ERR_COLD) == 0);
-    it->magic = 0;
-    free(it);
+    destroy_change(it);
     return STORE_DONE;
 }

@@ -27,6 +27,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "cold/segment_scan.h"
+#include "durable/durable_position.h"
 #include "engine/cover.h"
 #include "tier/states.h"
 
@@ -238,7 +239,7 @@ publish(struct reheat *it)
     }
     bool is_same = segment_map__map_is_same(it->list, now);
     segment_map_list_destroy(now);
-    if (!is_same) {
+    if (!is_same || durable_is_replica(seal->durable)) {
         return ERR_GONE;
     }
     err = segment_map__begin(seal->segment_map, range->slot, range->first_id,

@@ -51,7 +51,8 @@ enum entry_kind {
     ENTRY_PRODUCER_DROPPED = 5 | 2 << 3,
     ENTRY_TERM = 6,
     /* in files only: it is read as cells, two for each change */
-    ENTRY_MEMBERS = 7
+    ENTRY_MEMBERS = 7,
+    ENTRY_KIND_NEWEST = ENTRY_MEMBERS /* in files, that there is */
 };
 
 enum {

@@ -19,6 +19,8 @@
  * syncing it, renaming it to MANIFEST and syncing the directory. Small: some
  * 20 bytes an image, and for a segment 20 and one or two for each shard. */
 
+enum { MANIFEST_VERSION_NEWEST = 7 /* that can be read */ };
+
 struct manifest {
     uint64_t epoch; /* random, not 0; of the directory, for good */
     /* How many manifests of this directory were written before it, and with

@@ -62,8 +62,8 @@ enum {
     VERSION_PRODUCERS = 3,
     VERSION_HISTORIES = 4,
     VERSION_NAMES = 5,
-    VERSION_KINDS = 6, /* it has the head of version 5 */
-    VERSION_TERMS = 7, /* with and without such kinds */
+    VERSION_KINDS = 6,                       /* it has the head of version 5 */
+    VERSION_TERMS = MANIFEST_VERSION_NEWEST, /* with and without such kinds */
     HEAD_BYTES = 96,
     HEAD_MORE_BYTES = 16,     /* of version 2 and above */
     HEAD_LAST_BYTES = 8,      /* of version 3 and above, behind those */
@@ -334,7 +334,7 @@ put_terms(const struct history *terms, struct buf *out)
 {
     uint8_t *at = (uint8_t *)buf_reserve(out, HISTORY_BYTES_MAX);
 
-    ASSERT(history_is_sound(terms));
+    ASSERT(history__is_sound(terms));
     if (at != NULL) {
         out->len += history_put(terms, at);
     }

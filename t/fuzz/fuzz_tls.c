@@ -49,14 +49,14 @@ put(struct end *end, const char *bytes, size_t len)
     char *copy = malloc(len); /* a sanitizer sees a read past it */
     ASSERT(copy != NULL);
     memcpy(copy, bytes, len);
-    tls_stream__put(end->stream, copy, len);
+    tls_stream_put(end->stream, copy, len);
     if (!end->is_up) {
-        end->step = tls_stream__shake(end->stream, &end->said);
+        end->step = tls_stream_shake(end->stream, &end->said);
         end->is_up = end->step == TLS_STEP_DONE;
     }
     while (end->is_up) {
         char *room = buf_reserve(&end->heard, ROOM);
-        end->step = tls_stream__read(end->stream, room, ROOM, &n, &end->said);
+        end->step = tls_stream_read(end->stream, room, ROOM, &n, &end->said);
         end->heard.len += n;
         if (end->step != TLS_STEP_DONE) {
             break;
@@ -127,7 +127,7 @@ talk(struct tls_client *client, struct end *end, const uint8_t *bytes,
         char got[1000];
         size_t n = plain.len - at;
         n = n < sizeof got ? n : sizeof got;
-        ASSERT(tls_stream__write(end->stream, plain.data + at, n, &end->said));
+        ASSERT(tls_stream_write(end->stream, plain.data + at, n, &end->said));
         tls_client_hear(client, &end->said);
         ASSERT(SSL_read(client->ssl, got, (int)n) == (int)n);
         ASSERT(memcmp(got, plain.data + at, n) == 0);
@@ -150,7 +150,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     const uint8_t *rest = bytes + 1;
     len--;
     tls_client_init(&client, of->client);
-    int err = tls_stream__open(of->tls, TLS_USE_DEFAULT, &end.stream);
+    int err = tls_stream_open(of->tls, TLS_USE_DEFAULT, &end.stream);
     ASSERT(err == 0);
     if (how == BEHIND_HELLO) {
         (void)SSL_do_handshake(client.ssl);
@@ -165,9 +165,9 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
             tls__may_be_hello((const char *)rest, len))) {
         put_cut(&end, (const char *)rest, len, &random);
     }
-    tls_stream__shut(end.stream, &end.said);
+    tls_stream_shut(end.stream, &end.said);
     tls_client_fini(&client);
-    tls_stream__close(&end.stream);
+    tls_stream_close(&end.stream);
     buf_fini(&end.said);
     buf_fini(&end.heard);
     return 0;

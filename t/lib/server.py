@@ -246,13 +246,14 @@ class Server:
 
     def __init__(self, *options, path=None, port="-1", threads=2,
                  as_user=True, data="none", environment=None,
-                 movable=False):
+                 movable=False, address="127.0.0.1"):
         self.path = path or binary("TALLYD_MOVABLE" if movable else "TALLYD")
         self.directory = make_directory()
         self.port_file = os.path.join(self.directory, "port")
         self.command = [self.path, "-t", str(threads)]
+        self.address = address
         if port is not None:
-            self.command += ["-p", port, "-l", "127.0.0.1"]
+            self.command += ["-p", port, "-l", address]
         if as_user:
             self.command += user_options()
         if not is_memcached(self.path):
@@ -400,7 +401,7 @@ class Server:
         self.wait(passes, what)
 
     def connect(self):
-        return Connection(("127.0.0.1", self.port))
+        return Connection((self.address, self.port))
 
     def stderr(self):
         with open(self.stderr_path, encoding="latin-1") as lines:

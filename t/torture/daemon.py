@@ -69,9 +69,11 @@ class Daemon(server.Server):
     so that the process started is the server's own)."""
 
     def __init__(self, place, *options, wrapper=(), environment=(),
-                 threads=2, path=None, movable=False):
+                 threads=2, path=None, movable=False,
+                 address="127.0.0.1", port="-1"):
         super().__init__(*options, path=path, threads=threads,
-                         data=place.data, movable=movable)
+                         data=place.data, movable=movable, address=address,
+                         port=port)
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory = place.top
         self.port_file = os.path.join(place.top, "port")

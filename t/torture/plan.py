@@ -22,6 +22,7 @@ import order
 import points
 import power
 import reads
+import replicas
 import server
 import slow
 import tap
@@ -450,3 +451,66 @@ def run_read_lives(what, count):
         n_reads, n_taken, count))
     if what == "committed":
         tap.equal(n_taken, 0, "lives that took back what was read")
+
+
+REPLICA_ROUNDS = 100  # of a test
+AWAY_S = 60
+CUT_OFF = 10
+
+
+def add_rounds(count, has_root):
+    """count rounds; has_root: with networks and disks that fail."""
+    modes = ("interval", "always")
+    for mode in modes:
+        left = max(1, count // len(modes))
+        part = 0
+        while left > 0:
+            some = min(left, REPLICA_ROUNDS)
+            tap.add("three nodes%s, --sync=%s: %d rounds%s" % (
+                " on three machines" if has_root else "", mode, some,
+                ", part %d" % part if part else ""),
+                run_replicas, some, SEED + part, has_root, mode)
+            left -= some
+            part += 1
+
+
+def add_replicas(count, away_s=AWAY_S, cut_off=CUT_OFF):
+    """What needs no root."""
+    add_rounds(count, False)
+    for harm in ("kill", "stop"):
+        tap.add("a replica is away for %g s (%s): no snapshot" % (
+            away_s, harm), run_away, away_s, harm)
+    tap.add("a replica whose log is gone: a snapshot, cut off %d times"
+            % cut_off, run_behind, cut_off)
+
+
+def add_machines(count):
+    """What does."""
+    add_rounds(count, True)
+    tap.add("the primary loses the end of its log: its replicas are cut",
+            run_lost_tail, max(2, count // 50))
+
+
+def run_replicas(count, seed, has_root, mode):
+    note_seed()
+    kind = ("xfs", "ext4")[seed % 2]
+    acked, counts = replicas.rounds(count, seed, has_root, kind, mode,
+                                    tell=tell)
+    tap.note("%d changes acknowledged, %s" % (acked, ", ".join(
+        "%d of %s" % (number, what)
+        for what, number in sorted(counts.items()))))
+
+
+def run_away(seconds, harm):
+    changes, before, after = replicas.away(seconds, harm, tell=tell)
+    tap.note("%d changes meanwhile; the primary had %d, then %d KiB" % (
+        changes, before, after))
+
+
+def run_behind(cut_off):
+    tap.note("%d bytes of snapshots" % replicas.behind(cut_off, tell=tell))
+
+
+def run_lost_tail(count):
+    note_seed()
+    replicas.lost_tail(count, SEED, tell=tell)

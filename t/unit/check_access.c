@@ -102,6 +102,8 @@ static const struct sample samples[] = {
     S(CHECKPOINT, WRITER, "checkpoint"),
     S(SEAL, WRITER, "seal weibo all"),
     S(DIGEST, WRITER, "digest weibo"),
+    S(REPLICAOF, WRITER, "replicaof a:1"),
+    S(WAIT, READER, "wait 1 1"),
     S(HELP, READER, "help"),
     S(ERROR, READER, "nonsense"),
     S(ERROR, READER, "get"),

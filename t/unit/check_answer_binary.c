@@ -233,7 +233,8 @@ START_TEST(test_unsure)
 {
     struct buf text = {0};
     for (int err = 1; err < ERR_COUNT; err++) {
-        bool is_unsure = err == ERR_UNSURE || err == ERR_UNSURE_SLOW;
+        bool is_unsure = err == ERR_UNSURE || err == ERR_UNSURE_SLOW ||
+            err == ERR_UNSURE_COPIES;
         const char *words = err_text(err);
         ck_assert_int_eq(
             refuse(BINARY_INCREMENTQ, err, &text) == 0xa3, is_unsure);

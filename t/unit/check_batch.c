@@ -3,6 +3,7 @@
  * what is refused while the store is at fault. */
 #include "base/err.h"
 #include "session/exec.h"
+#include "session/group.h"
 #include "unit/held_help.h"
 
 #define GONE "CLIENT_ERROR the counter or column has been dropped\r\n"
@@ -312,10 +313,110 @@ START_TEST(test_acks)
 }
 END_TEST
 
+/* What a session asks of the other servers: answers at once. */
+struct fake_group {
+    struct group group;
+    const char *primary;
+    bool is_fresh;
+    int err;
+    char address[GROUP_ADDRESS_MAX + 1]; /* of the last order */
+    uint64_t seq;                        /* of the last wait */
+};
+
+static const char *
+fake_primary(struct group *group)
+{
+    return ((struct fake_group *)group)->primary;
+}
+
+static bool
+fake_is_fresh(struct group *group)
+{
+    return ((struct fake_group *)group)->is_fresh;
+}
+
+static enum store_answer
+fake_order(struct group *group, struct group_order *order)
+{
+    struct fake_group *fake = (struct fake_group *)group;
+    memcpy(fake->address, order->address, sizeof fake->address);
+    order->err = fake->err;
+    return STORE_DONE;
+}
+
+static enum store_answer
+fake_wait(struct group *group, struct group_wait *wait)
+{
+    ((struct fake_group *)group)->seq = wait->seq;
+    wait->n_have = wait->n + (uint32_t)wait->ms;
+    return STORE_DONE;
+}
+
+static const struct exchange copy[] = {
+    {"incr 1.cntcm 1\r\nget 1.cntcm",
+        "SERVER_ERROR not primary db1:11211\r\n"
+        "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\n"},
+    {"ms 1.cntcm 1 q\r\n1", "SERVER_ERROR not primary db1:11211\r\n"},
+    {"add counter new", "SERVER_ERROR not primary db1:11211\r\n"},
+};
+
+#define STALE "SERVER_ERROR replica is stale\r\n"
+
+static const struct exchange stale[] = {
+    {"get 1.cntcm\r\nget a\r\ngets 1.cntcm", STALE STALE STALE},
+    {"gat 0 1.cntcm\r\nget weibo 1\r\nmg 1.cntcm v", STALE STALE STALE},
+    {"show counter nosuch", "CLIENT_ERROR no such counter\r\n"},
+    {"version", "VERSION test\r\n"},
+};
+
+static const struct exchange orders[] = {
+    {"replicaof db2:5", "OK\r\n"},
+    {"wait 2 40", "42\r\n"},
+    {"wait 4294967296 1", "CLIENT_ERROR bad command line format\r\n"},
+    {"wait 1 86400001", "CLIENT_ERROR bad command line format\r\n"},
+};
+
+START_TEST(test_group)
+{
+    struct fake_group fake = {.group = {.primary_fn = fake_primary,
+                                  .is_fresh_fn = fake_is_fresh,
+                                  .order_fn = fake_order,
+                                  .wait_fn = fake_wait},
+        .primary = "db1:11211",
+        .is_fresh = true};
+    struct held_dialog held;
+    open_held(&held);
+    hold_end(held.hold);
+    exchange(&held.dialog, "wait 1 0",
+        "CLIENT_ERROR this server has no copies on others, see --repl-port, "
+        "--replicaof\r\n");
+    struct outcomes *outcomes = hold_log(held.hold, false);
+    outcomes_fail(outcomes, 0, ERR_NOT_PRIMARY);
+    held.dialog.executor.group = &fake.group;
+    PLAY(&held.dialog, copy);
+    fake.is_fresh = false;
+    PLAY(&held.dialog, stale);
+    fake.primary = "";
+    exchange(&held.dialog, "incr 1.cntcm 1", NOT_PRIMARY);
+    PLAY(&held.dialog, orders);
+    ck_assert_str_eq(fake.address, "db2:5");
+    ck_assert_uint_eq(fake.seq, 0);
+    fake.err = ERR_CLOSED;
+    exchange(&held.dialog, "replicaof no one",
+        "SERVER_ERROR the server is stopping\r\n");
+    ck_assert_str_eq(fake.address, "");
+    outcomes_fail(outcomes, 0, 0); /* a primary's reads are not old */
+    exchange(
+        &held.dialog, "get 1.cntcm", "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\n");
+    close_held(&held);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_batches, test_batch_limits,
-        test_dropped_under_a_batch, test_faults, test_unsaid, test_acks};
+        test_dropped_under_a_batch, test_faults, test_group, test_unsaid,
+        test_acks};
     return run_tests("batch", tests, COUNT_OF(tests));
 }

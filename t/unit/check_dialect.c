@@ -9,6 +9,9 @@
 
 #define SHOW_USAGE                                                            \
     "ERROR \"CLIENT_ERROR usage: show counters, or show counter NAME\""
+#define REPLICAOF_USAGE                                                       \
+    "ERROR \"CLIENT_ERROR usage: replicaof HOST:PORT, or replicaof no one\""
+#define WAIT_USAGE "ERROR \"CLIENT_ERROR usage: wait REPLICAS MILLISECONDS\""
 #define SEAL_USAGE "ERROR \"CLIENT_ERROR usage: seal COUNTER all\""
 #define DROP_USAGE                                                            \
     "ERROR \"CLIENT_ERROR usage: drop counter NAME NAME, drop column "        \
@@ -85,6 +88,20 @@ static const struct row shows[] = {
     {"digest nosuch", "DIGEST key=[nosuch]"},
     {"digest", "ERROR \"CLIENT_ERROR usage: digest COUNTER\""},
     {"digest weibo 1", "ERROR \"CLIENT_ERROR usage: digest COUNTER\""},
+    {"replicaof a:1", "REPLICAOF key=[a:1]"},
+    {"replicaof [::1]:5 ", "REPLICAOF key=[[::1]:5]"},
+    {"replicaof no one", "REPLICAOF"},
+    {"replicaof", REPLICAOF_USAGE},
+    {"replicaof a", REPLICAOF_USAGE},
+    {"replicaof no", REPLICAOF_USAGE},
+    {"replicaof no two", REPLICAOF_USAGE},
+    {"replicaof a:1 b:1", REPLICAOF_USAGE},
+    {"replicaof no one else", REPLICAOF_USAGE},
+    {"wait 1 0", "WAIT words=[ 1 0]"},
+    {"wait", WAIT_USAGE},
+    {"wait 1", WAIT_USAGE},
+    {"wait a 1", WAIT_USAGE},
+    {"wait 1 1 1", WAIT_USAGE},
     {"show counter weibo x", SHOW_USAGE},
     {"show columns", SHOW_USAGE},
     {"help", "HELP"},

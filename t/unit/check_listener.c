@@ -273,6 +273,48 @@ START_TEST(test_limit_waits)
 }
 END_TEST
 
+/* While it is held who comes waits, and who is there is served; a pause that
+ * was under way ends with it. */
+START_TEST(test_hold)
+{
+    struct bench bench;
+    struct conn_gauge *gauge = &bench.rig.gauge;
+    bench_init(&bench, 2);
+    bench.listener.config.waits = true;
+    uint16_t port = add_loopback(&bench);
+    ck_assert_int_eq(listener_start(&bench.listener), 0);
+    int first = connect_tcp(port);
+    accept_one(&bench);
+    for (unsigned i = 0; i < 2; i++) {
+        listener_hold(&bench.listener);
+        ck_assert(!atomic_load(&gauge->is_accepting));
+        int next = connect_tcp(port);
+        for (int turn = 0; turn < 4; turn++) {
+            uv_run(&bench.loop, UV_RUN_NOWAIT);
+        }
+        ck_assert_uint_eq(atomic_load(&gauge->total), i + 1);
+        expect_served(first);
+        ck_assert_int_eq(listener_start(&bench.listener), 0);
+        accept_one(&bench);
+        expect_served(next);
+        if (i > 0) {
+            close(next);
+            break;
+        }
+        int third = connect_tcp(port);
+        run_until(&bench, false); /* it pauses; and is held so */
+        close(next);
+        close(third);
+        while (atomic_load(&gauge->current) > 1) {
+            sched_yield();
+        }
+        bench.listener.config.conn_limit = 4;
+    }
+    close(first);
+    bench_fini(&bench);
+}
+END_TEST
+
 START_TEST(test_port_in_use)
 {
     struct bench bench;
@@ -683,14 +725,19 @@ START_TEST(test_steps)
     static const bool may[N][N] = {
         [LISTENER_NEW] =
             {[LISTENER_ACCEPTS] = true, [LISTENER_STOPPED] = true},
-        [LISTENER_ACCEPTS] =
-            {[LISTENER_PAUSED] = true, [LISTENER_STOPPED] = true},
+        [LISTENER_ACCEPTS] = {[LISTENER_PAUSED] = true,
+            [LISTENER_HELD] = true,
+            [LISTENER_STOPPED] = true},
         [LISTENER_PAUSED] = {[LISTENER_TRIES] = true,
             [LISTENER_ACCEPTS] = true,
+            [LISTENER_HELD] = true,
             [LISTENER_STOPPED] = true},
         [LISTENER_TRIES] = {[LISTENER_PAUSED] = true,
             [LISTENER_ACCEPTS] = true,
+            [LISTENER_HELD] = true,
             [LISTENER_STOPPED] = true},
+        [LISTENER_HELD] =
+            {[LISTENER_ACCEPTS] = true, [LISTENER_STOPPED] = true},
     };
     expect_steps(take_step, &may[0][0], N);
 }
@@ -719,7 +766,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_hands_out_in_turn, test_limit,
-        test_limit_waits, test_port_in_use, test_addresses,
+        test_limit_waits, test_hold, test_port_in_use, test_addresses,
         test_too_many_addresses, test_unix_mask, test_unix_stale,
         test_unix_live, test_unix_full_backlog, test_unix_other_files,
         test_unix_bad_paths, test_out_of_fds, test_last_fd, test_last_fd_waits,

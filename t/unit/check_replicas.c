@@ -179,6 +179,72 @@ START_TEST(test_committed)
 }
 END_TEST
 
+/* A client that changes what it may. */
+struct client {
+    struct store *store;
+    struct cell_key key;
+    atomic_uint n; /* changes so far */
+    pthread_t thread;
+};
+
+static void *
+change_on(void *arg)
+{
+    struct client *it = arg;
+    struct qsbr_reader reader;
+    bool is_refused = false;
+    qsbr_register(it->store->qsbr, &reader);
+    while (!is_refused) {
+        qsbr_online(it->store->qsbr, &reader);
+        is_refused = store_fault(it->store) != 0;
+        for (unsigned i = 0; i < 8 && !is_refused; i++) {
+            struct change change = change_of(&it->key, CHANGE_INCR, 1);
+            struct store_change call = {.n = 1, .change = &change};
+            enum store_answer given = store_change(it->store, &call);
+            EXPECT(given == STORE_DONE && change.err == 0, "refused");
+            it->key.id = (it->key.id + 7) % 64;
+            atomic_fetch_add(&it->n, 1);
+        }
+        qsbr_offline(&reader);
+    }
+    qsbr_unregister(it->store->qsbr, &reader);
+    return NULL;
+}
+
+/* A primary becomes a replica while clients are at it: what they have done is
+ * in the log. */
+START_TEST(test_steps_down)
+{
+    enum { CLIENTS = 3, ROUNDS = 20 };
+    struct client client[CLIENTS];
+    struct two two;
+    two_open(&two, WAL_SYNC_ALWAYS, 31);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct cell_key key = cell_of(quiet_schema(two.a.store), 0, "ax");
+        for (unsigned i = 0; i < CLIENTS; i++) {
+            client[i].store = two.a.store;
+            client[i].key = key;
+            client[i].key.id = i;
+            atomic_init(&client[i].n, 0);
+            ck_assert_int_eq(
+                pthread_create(&client[i].thread, NULL, change_on, &client[i]),
+                0);
+        }
+        while (atomic_load(&client[round % CLIENTS].n) < 16 * (round + 1)) {
+            sched_yield();
+        }
+        ck_assert_int_eq(store_set_replica(two.a.store), 0);
+        for (unsigned i = 0; i < CLIENTS; i++) {
+            ck_assert_int_eq(pthread_join(client[i].thread, NULL), 0);
+        }
+        feed(&two.a, &two.b);
+        expect_same(&two.a, &two.b);
+        (void)copy_lead(&two.a, "a");
+    }
+    two_end(&two);
+}
+END_TEST
+
 /* What both have up to the batch returned; then a has what b does not have, and
  * stops; b leads, and has what a does not. */
 static uint64_t
@@ -400,7 +466,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_follows, test_restarts, test_committed,
-        test_cut, test_cut_dies, test_cut_fails, test_cannot_cut, test_leaves,
-        test_file_refused};
+        test_steps_down, test_cut, test_cut_dies, test_cut_fails,
+        test_cannot_cut, test_leaves, test_file_refused};
     return run_tests("replicas", tests, COUNT_OF(tests));
 }

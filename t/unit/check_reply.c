@@ -32,8 +32,8 @@ START_TEST(test_lines)
     struct buf out = {0};
     reply_line(&out, "STORED");
     reply_line(&out, "");
-    reply__number(&out, 0);
-    reply__number(&out, UINT64_MAX);
+    reply_number(&out, 0);
+    reply_number(&out, UINT64_MAX);
     expect(&out, "STORED\r\n\r\n0\r\n18446744073709551615\r\n");
 }
 END_TEST
@@ -72,14 +72,16 @@ START_TEST(test_all_errors)
         bool ours = err == ERR_NO_MEMORY || err == ERR_HOT_FULL ||
             err == ERR_TOO_LARGE || err == ERR_CLOSED || err == ERR_SYSTEM ||
             err == ERR_NO_THREAD || err == ERR_LOADING ||
-            err == ERR_NOT_PRIMARY || err == ERR_DISK_FULL ||
+            err == ERR_NOT_PRIMARY || err == ERR_STALE ||
+            err == ERR_FEW_REPLICAS || err == ERR_DISK_FULL ||
             err == ERR_DISK || err == ERR_FILE_SIZE || err == ERR_DIR_TAKEN ||
             err == ERR_NO_DATA_DIR || err == ERR_NO_CHECKPOINT ||
-            err == ERR_UNSURE || err == ERR_UNSURE_SLOW ||
-            err == ERR_UNCOMMITTED || err == ERR_UNCOMMITTED_SLOW ||
-            err == ERR_LOG_FULL || err == ERR_COLD_READ ||
-            err == ERR_MANY_PRODUCERS || err == ERR_MANY_DUMPS ||
-            err == ERR_LIST_BUSY || err == ERR_MANY_MEMBERS;
+            err == ERR_UNSURE || err == ERR_UNSURE_COPIES ||
+            err == ERR_UNSURE_SLOW || err == ERR_UNCOMMITTED ||
+            err == ERR_UNCOMMITTED_SLOW || err == ERR_LOG_FULL ||
+            err == ERR_COLD_READ || err == ERR_MANY_PRODUCERS ||
+            err == ERR_MANY_DUMPS || err == ERR_LIST_BUSY ||
+            err == ERR_MANY_MEMBERS;
         reply__error(&out, err);
         ck_assert_int_eq(reply_is_server_error(err), ours);
         ck_assert_uint_gt(out.len, 15);

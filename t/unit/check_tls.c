@@ -42,15 +42,15 @@ pair_init(struct pair *pair, struct tls *of, SSL_CTX *context)
 {
     *pair = (struct pair){.cut = SIZE_MAX, .piece = SIZE_MAX};
     tls_client_init(&pair->client, context);
-    ck_assert_int_eq(tls_stream__open(of, TLS_USE_DEFAULT, &pair->stream), 0);
+    ck_assert_int_eq(tls_stream_open(of, TLS_USE_DEFAULT, &pair->stream), 0);
 }
 
 static void
 pair_fini(struct pair *pair)
 {
     tls_client_fini(&pair->client);
-    tls_stream__close(&pair->stream);
-    tls_stream__close(&pair->stream); /* twice is fine */
+    tls_stream_close(&pair->stream);
+    tls_stream_close(&pair->stream); /* twice is fine */
     buf_fini(&pair->said);
     buf_fini(&pair->heard);
 }
@@ -62,7 +62,7 @@ read_plain(struct pair *pair)
         size_t n;
         char *room = buf_reserve(&pair->heard, 1000);
         pair->step =
-            tls_stream__read(pair->stream, room, 1000, &n, &pair->said);
+            tls_stream_read(pair->stream, room, 1000, &n, &pair->said);
         pair->heard.len += n;
     } while (pair->step == TLS_STEP_DONE);
 }
@@ -71,9 +71,9 @@ static void
 put(struct pair *pair, const char *bytes, size_t len)
 {
     char *copy = copy_of(bytes, len);
-    tls_stream__put(pair->stream, copy, len);
+    tls_stream_put(pair->stream, copy, len);
     if (!pair->is_up) {
-        pair->step = tls_stream__shake(pair->stream, &pair->said);
+        pair->step = tls_stream_shake(pair->stream, &pair->said);
         pair->is_up = pair->step == TLS_STEP_DONE;
     }
     if (pair->is_up) {
@@ -136,7 +136,7 @@ answer(struct pair *pair, const char *bytes, size_t len)
 {
     char *got = malloc(len);
     size_t at = 0;
-    ck_assert(tls_stream__write(pair->stream, bytes, len, &pair->said));
+    ck_assert(tls_stream_write(pair->stream, bytes, len, &pair->said));
     tls_client_hear(&pair->client, &pair->said);
     while (at < len) {
         size_t n;
@@ -350,8 +350,8 @@ START_TEST(test_forged)
         ck_assert_uint_eq(pair.heard.len, 0);
         if (at != 3 && at != 4) { /* its length: the rest is waited for */
             ck_assert_msg(pair.step == TLS_STEP_FAILED, "at %zu", at);
-            ck_assert_ptr_nonnull(tls_stream__why(pair.stream));
-            ck_assert(!tls_stream__write(pair.stream, "x", 1, &pair.said));
+            ck_assert_ptr_nonnull(tls_stream_why(pair.stream));
+            ck_assert(!tls_stream_write(pair.stream, "x", 1, &pair.said));
         }
         pair_fini(&pair);
     }
@@ -366,7 +366,7 @@ START_TEST(test_ends)
     struct pair pair;
     char byte;
     pair_init(&pair, tls, context);
-    tls_stream__shut(pair.stream, &pair.said); /* too early: nothing is said */
+    tls_stream_shut(pair.stream, &pair.said); /* too early: nothing is said */
     ck_assert_uint_eq(pair.said.len, 0);
     ck_assert(shake(&pair));
     converse(&pair);
@@ -374,12 +374,12 @@ START_TEST(test_ends)
     carry(&pair);
     ck_assert_int_eq(pair.step, TLS_STEP_ENDED);
     answer(&pair, "END\r\n", 5); /* half closed */
-    tls_stream__shut(pair.stream, &pair.said);
+    tls_stream_shut(pair.stream, &pair.said);
     size_t len = pair.said.len;
     ck_assert_uint_gt(len, 0);
-    tls_stream__shut(pair.stream, &pair.said);
+    tls_stream_shut(pair.stream, &pair.said);
     ck_assert_uint_eq(pair.said.len, len); /* once */
-    ck_assert(!tls_stream__write(pair.stream, "x", 1, &pair.said));
+    ck_assert(!tls_stream_write(pair.stream, "x", 1, &pair.said));
     tls_client_hear(&pair.client, &pair.said);
     int result = SSL_read(pair.client.ssl, &byte, 1);
     ck_assert_int_eq(
@@ -409,8 +409,8 @@ gets_in(struct tls *of, enum tls_use use, enum cert cert, int version)
             1);
     }
     pair_init(&pair, of, context);
-    tls_stream__close(&pair.stream);
-    ck_assert_int_eq(tls_stream__open(of, use, &pair.stream), 0);
+    tls_stream_close(&pair.stream);
+    ck_assert_int_eq(tls_stream_open(of, use, &pair.stream), 0);
     bool is_in = shake(&pair);
     if (is_in) {
         converse(&pair);
@@ -570,19 +570,111 @@ START_TEST(test_session_cache)
         ck_assert(shake(&pair));
         ck_assert_int_eq(SSL_session_reused(pair.client.ssl), i);
         ck_assert_uint_eq(
-            tls_stream__new_sessions(pair.stream), (unsigned)(1 - i));
+            tls_stream_new_sessions(pair.stream), (unsigned)(1 - i));
         converse(&pair);
         SSL_SESSION_free(session);
         session = SSL_get1_session(pair.client.ssl);
         /* the session of a connection that broke is not resumed */
         SSL_shutdown(pair.client.ssl);
         carry(&pair);
-        tls_stream__shut(pair.stream, &pair.said);
+        tls_stream_shut(pair.stream, &pair.said);
         pair_fini(&pair);
     }
     SSL_SESSION_free(session);
     SSL_CTX_free(context);
     tls_destroy(&caching);
+}
+END_TEST
+
+/* ---- the end that connects ---- */
+
+/* Moves what one end has said to the other; false where that has failed. */
+static bool
+hand_over(struct buf *said, struct tls_stream *to, bool *is_up,
+    struct buf *answers, struct buf *heard)
+{
+    enum tls_step step = TLS_STEP_MORE;
+    char *copy = copy_of(said->data, said->len);
+    if (said->len > 0) {
+        tls_stream_put(to, copy, said->len);
+    }
+    buf_clear(said);
+    if (!*is_up) {
+        step = tls_stream_shake(to, answers);
+        *is_up = step == TLS_STEP_DONE;
+    }
+    while (*is_up && step != TLS_STEP_MORE && step != TLS_STEP_FAILED) {
+        size_t n;
+        char *room = buf_reserve(heard, 1000);
+        step = tls_stream_read(to, room, 1000, &n, answers);
+        heard->len += n;
+    }
+    free(copy);
+    return step != TLS_STEP_FAILED;
+}
+
+/* Both ends are ours: whether the word of each gets to the other. */
+static bool
+can_talk(struct tls *server_tls, struct tls *client_tls)
+{
+    struct tls_stream *server, *client;
+    struct buf to_server = {0}, to_client = {0};
+    struct buf server_heard = {0}, client_heard = {0};
+    bool server_up = false, client_up = false, is_fine = true,
+         has_said = false;
+    ck_assert_int_eq(tls_stream_open(server_tls, TLS_USE_KNOWN, &server), 0);
+    ck_assert_int_eq(tls_stream_open_client(client_tls, &client), 0);
+    for (int i = 0; is_fine && i < 8; i++) {
+        is_fine = hand_over(
+            &to_client, client, &client_up, &to_server, &client_heard);
+        is_fine = is_fine &&
+            hand_over(
+                &to_server, server, &server_up, &to_client, &server_heard);
+        if (is_fine && server_up && client_up && !has_said) {
+            ck_assert(tls_stream_write(server, "from a", 6, &to_client));
+            ck_assert(tls_stream_write(client, "from b", 6, &to_server));
+            has_said = true;
+        }
+    }
+    bool is_heard = server_heard.len == 6 && client_heard.len == 6 &&
+        memcmp(server_heard.data, "from b", 6) == 0 &&
+        memcmp(client_heard.data, "from a", 6) == 0;
+    ck_assert(is_fine == is_heard);
+    tls_stream_close(&server);
+    tls_stream_close(&client);
+    buf_fini(&to_server);
+    buf_fini(&to_client);
+    buf_fini(&server_heard);
+    buf_fini(&client_heard);
+    return is_heard;
+}
+
+START_TEST(test_client)
+{
+    struct tls_files other;
+    tls_files_init(&other, "other");
+    struct tls_config config = tls_config_of(&files);
+    config.ca = files.chain;
+    struct tls *known = tls_of(&config);
+    struct tls_config strange = tls_config_of(&other);
+    strange.ca = files.chain; /* believes us, but is no one of ours */
+    struct tls *stranger = tls_of(&strange);
+    strange.ca = other.chain; /* nor does it believe us */
+    struct tls *doubter = tls_of(&strange);
+
+    ck_assert(can_talk(known, known));
+    ck_assert(!can_talk(known, stranger));
+    ck_assert(!can_talk(stranger, known));
+    ck_assert(!can_talk(known, doubter));
+    ck_assert(!can_talk(doubter, known));
+    config.min_version = TLS_VERSION_1_3;
+    struct tls *newest = tls_of(&config);
+    ck_assert(can_talk(known, newest) && can_talk(newest, known));
+    tls_destroy(&newest);
+    tls_destroy(&known);
+    tls_destroy(&stranger);
+    tls_destroy(&doubter);
+    tls_files_fini(&other);
 }
 END_TEST
 
@@ -624,7 +716,8 @@ main(void)
 {
     const TTest *const tests[] = {test_request_behind_handshake,
         test_big_reply, test_no_renegotiation, test_key_updates, test_versions,
-        test_reload, test_bad_files, test_session_cache, test_hello};
+        test_reload, test_bad_files, test_session_cache, test_client,
+        test_hello};
     const TTest *const of_versions[] = {test_cut_everywhere, test_random_sizes,
         test_forged, test_ends, test_verify};
     TCase *tcase = tcase_create("tls");

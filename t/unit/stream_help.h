@@ -77,6 +77,7 @@ tape_welcome(void)
         .last = seq_make(5, 30),
         .committed = seq_make(5, 28),
         .name = text_of("a"),
+        .client = text_of("a.example:11211"),
         .history = tape_history()};
 }
 

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a node must not forget (wal/replica_file.h). */
+#include "base/assert.h"
+#include "base/err.h"
+#include "repl/node_priv.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SYNC_LOOKS = 200, SYNC_LOOK_US = 10000 }; /* at a stop, 2 s in all */
+
+int
+node_write_file(struct node *node, const struct replica_file *file)
+{
+    int err = replica_file_write(store_disk(node->config.store), file);
+
+    if (err == 0) {
+        node->config.file = *file;
+    }
+    return err;
+}
+
+int
+node_promise(struct node *node, uint64_t term)
+{
+    struct replica_file file = node->config.file;
+    int err;
+
+    ASSERT(term > file.promised && term <= SEQ_TERM_MAX);
+    file.promised = (uint32_t)term;
+    err = node_write_file(node, &file);
+    if (err == 0) {
+        node->term = term;
+        log_line(node->config.logger, LOG_INFO, "term %llu is promised",
+            (unsigned long long)term);
+    }
+    return err;
+}
+
+/* True where the kernel may have lost what this node has acknowledged: another
+ * one runs, and nothing says that all was synced. */
+static bool
+may_have_lost(const struct node *node)
+{
+    const struct replica_file *file = &node->config.file;
+
+    return !file->is_clean && file->level != REPLICA_SYNCED &&
+        memcmp(file->boot_id, node->config.boot_id, REPLICA_BOOT_BYTES) != 0;
+}
+
+int
+node_begin_file(struct node *node)
+{
+    const struct node_config *config = &node->config;
+    struct replica_file file = config->file;
+
+    /* what the load has done is in it */
+    (void)replica_file_read(store_disk(config->store), &file);
+    node->config.file = file;
+    if (file.node.len > 0 && may_have_lost(node)) {
+        file.is_doubtful = true;
+        log_line(config->logger, LOG_WARNING,
+            "the machine was started anew after a stop that was no clean "
+            "one: what this node has acknowledged may be lost");
+    }
+    file.epoch = node->directory.epoch;
+    file.node = config->name; /* its group is one of by hand: not written */
+    file.level = config->level;
+    file.is_clean = false;
+    memcpy(file.boot_id, config->boot_id, REPLICA_BOOT_BYTES);
+    return node_write_file(node, &file);
+}
+
+void
+node_end_file(struct node *node)
+{
+    struct replica_file file = node->config.file;
+
+    for (unsigned i = 0; i < SYNC_LOOKS; i++) {
+        node_look(node);
+        if (node->position.synced == node->position.written) {
+            break;
+        }
+        (void)usleep(SYNC_LOOK_US);
+    }
+    if (node->position.synced < node->position.written) {
+        return; /* it says so only where nothing can be lost */
+    }
+    file.is_clean = true;
+    (void)node_write_file(node, &file);
+}
+
+static int
+digit_of(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0'
+        : c >= 'a' && c <= 'f'  ? c - 'a' + 10
+                                : -1;
+}
+
+/* The id is written as a UUID is: digits, and some hyphens. */
+void
+node_boot_id(uint8_t out[REPLICA_BOOT_BYTES])
+{
+    char text[64];
+    size_t n = 0;
+    ssize_t len = -1;
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    memset(out, 0, REPLICA_BOOT_BYTES);
+    if (fd >= 0) {
+        len = read(fd, text, sizeof text);
+        close(fd);
+    }
+    for (ssize_t i = 0; i < len && n < REPLICA_BOOT_BYTES * 2; i++) {
+        int digit = digit_of(text[i]);
+
+        if (digit >= 0) {
+            out[n / 2] = (uint8_t)(out[n / 2] << 4 | digit);
+            n++;
+        }
+    }
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef REPL_NODE_PRIV_H
+#define REPL_NODE_PRIV_H
+
+#include "base/mutex.h"
+#include "net/alarm.h"
+#include "net/bell.h"
+#include "repl/link.h"
+#include "repl/node.h"
+#include "repl/node_figures.h"
+#include "repl/receiver.h"
+#include "repl/sender.h"
+#include "store/store_repl.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <uv.h>
+
+/* Inside a node: what its parts share. All is the node's thread's where nothing
+ * else is said. */
+
+enum { NODE_MAGIC = 0x65646f6e };
+
+/* What it does. */
+#define NODE_STATES(X)                                                        \
+    X(STARTING, "it is not yet decided")                                      \
+    X(LEADING, "it is a primary")                                             \
+    X(FOLLOWING, "it is a replica, with or without a primary")                \
+    X(RELOADING, "the directory is to be loaded anew; nothing is done")       \
+    X(ENDING, "node_stop has been called")
+
+enum node_state {
+#define X(name, text) NODE_STATE_##name,
+    NODE_STATES(X)
+#undef X
+        NODE_STATES_N
+};
+
+struct node {
+    uint32_t magic; /* NODE_MAGIC */
+    enum node_state state;
+    struct node_config config; /* file is what is on the disk */
+    const struct clock *clock;
+    pthread_t thread;
+    uv_loop_t loop;
+    uv_prepare_t prepare; /* a turn before each poll */
+    struct alarm alarm;
+    struct bell bell;
+    uint64_t now_us;  /* of this turn */
+    uint64_t wake_us; /* when the next one is due at the latest */
+
+    struct mutex lock;                 /* of mail, of follows, and of shown */
+    struct store_call *orders, *waits; /* newest first */
+    bool is_stopping;
+    char follows[NODE_ADDRESS_MAX + 1]; /* see node_follows */
+
+    struct link_self self;
+    struct link_directory directory; /* constant */
+    struct store_position position;  /* of this turn */
+    struct store_listener listener;
+    uint64_t term;      /* of a primary: its own; of a replica: promised */
+    uint64_t committed; /* that the store was told last */
+    struct node_wait *waiting;
+
+    struct sender sender;
+    struct receiver receiver;
+
+    struct node_figures figures;
+    struct node_shown shown; /* under lock */
+
+    /* any thread: */
+    _Atomic bool
+        hears_store;         /* of a replica: what is written goes into ACKs */
+    _Atomic(char *) primary; /* for clients; owned; never NULL */
+    _Atomic uint64_t fresh_until_us; /* what is read is fresh up to there */
+};
+
+/* The next turn is to be no later. */
+static inline void
+node_wake_at(struct node *node, uint64_t us)
+{
+    if (us < node->wake_us) {
+        node->wake_us = us;
+    }
+}
+
+/* What the clock says. Any thread. */
+static inline uint64_t
+node_clock_us(const struct node *node)
+{
+    return clock_now_ns(node->clock) / 1000;
+}
+
+/* node->position is of this moment. */
+void node_look(struct node *node);
+
+/* Makes it durable that the term is promised. 0, or as replica_file_write. */
+int node_promise(struct node *node, uint64_t term);
+
+/* Writes the file as it is to be; *file is config.file then. 0, or as
+ * replica_file_write, and config.file stays. */
+int node_write_file(struct node *node, const struct replica_file *file);
+
+/* The file as it is while the node runs; as it is to be when it has stopped,
+ * for which it waits a while for the log to be synced.
+ * The former: 0, or as replica_file_write. */
+int node_begin_file(struct node *node);
+void node_end_file(struct node *node);
+
+/* Has the process load the directory anew. */
+void node_reload(struct node *node);
+
+/* What clients are told of the primary; waits for their threads. "" where
+ * nobody knows. */
+void node_set_primary(struct node *node, const char *address, size_t len);
+
+/* Tells the store what is committed, where that has moved on. */
+void node_set_committed(struct node *node, uint64_t seq);
+
+/* Why a link has ended, for a person. */
+void node_end_text(const struct link_end *end, char *out, size_t size);
+
+/* Counts what ended it. */
+void node_count_end(struct node *node, const struct link_end *end);
+
+#endif

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a receiver does while it has a link: bytes are read, up to
+ * WIRE_READ_BYTES at a time, and made to frames; batches go to the store one by
+ * one. What the store has no room for waits here, with the bytes behind it, and
+ * nothing is read meanwhile. Once a turn the link is asked what is next: as a
+ * rule one ACK for all that has come.
+ *
+ * What can go wrong: the other end; the store does not take a batch, or the
+ * disk a promise. Each ends the connection, if it is not to be tried again
+ * soon. */
+#include "repl/receiver.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "repl/node_priv.h"
+#include "repl/receiver_priv.h"
+
+enum { NEXT_MAX = 64 /* orders of the link in one turn */ };
+
+/* ---- what comes ---- */
+
+/* Takes note that the store has not taken a batch. False: the link is over. */
+static bool
+pause_for(struct receiver *receiver, int err)
+{
+    struct node *node = receiver->node;
+
+    if (err == ERR_LOG_FULL || err == ERR_DISK_FULL || err == ERR_FILE_SIZE ||
+        err == ERR_NO_MEMORY || err == ERR_DISK) {
+        if (err != ERR_LOG_FULL && err != receiver->put_err) {
+            log_line(node->config.logger, LOG_WARNING,
+                "nothing is taken from the primary: %s", err_text(err));
+        }
+        receiver->put_err = err;
+        receiver->is_paused = true;
+        node_wake_at(node,
+            node->now_us +
+                (err == ERR_LOG_FULL ? 1U : 10U) * RECEIVER_RETRY_MS * 1000);
+        return true;
+    }
+    receiver->rest_ms = RECEIVER_REST_MS_MAX;
+    log_line(node->config.logger, LOG_ERROR,
+        "batch %llu of the primary at %s: %s",
+        (unsigned long long)receiver->batch.seq, receiver->address,
+        err_text(err));
+    receiver_break(receiver, "what it sends cannot be taken");
+    return false;
+}
+
+/* Hands what is left of the newest batches to the store. False: not all of it,
+ * or the link is over. */
+static bool
+put_batches(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+
+    while (receiver->has_batches) {
+        int err;
+
+        if (!receiver->has_batch &&
+            !message_next_batch(&receiver->batches, &receiver->batch)) {
+            receiver->has_batches = false;
+            return true;
+        }
+        receiver->has_batch = true;
+        err = store_put_batch(node->config.store, receiver->batch.seq,
+            receiver->batch.payload, receiver->batch.len);
+        if (err != 0) {
+            (void)pause_for(receiver, err);
+            return false;
+        }
+        receiver->has_batch = false;
+        receiver->is_paused = false;
+        receiver->put_err = 0;
+        receiver->put = receiver->batch.seq;
+        node->figures.received_batches++;
+    }
+    return true;
+}
+
+static struct link_node
+node_of(const struct receiver *receiver)
+{
+    const struct node *node = receiver->node;
+    const struct store_position *position = &node->position;
+    const struct replica_file *file = &node->config.file;
+    struct link_node out = {.directory = node->directory,
+        .promised = file->promised,
+        .history = &position->history,
+        .written = position->written,
+        .synced = position->synced,
+        .applied = position->applied,
+        .flags = (file->is_doubtful ? ACK_DOUBTFUL : 0U) |
+            (receiver->put_err == ERR_DISK_FULL ? ACK_DISK_FULL : 0U) |
+            (receiver->put_err == ERR_LOG_FULL ? ACK_HELD_UP : 0U),
+        .is_paused = receiver->is_paused};
+
+    return out;
+}
+
+/* What a node says that has no batch, or whose directory is not to be built
+ * upon: that it has none. */
+static const struct history no_history;
+
+static struct link_node
+node_to_greet(const struct receiver *receiver)
+{
+    struct link_node out = node_of(receiver);
+
+    if (out.written == 0 || receiver->node->config.file.is_salvaged) {
+        out.directory = (struct link_directory){0};
+        out.history = &no_history;
+        out.written = out.synced = out.applied = 0;
+    }
+    return out;
+}
+
+/* How old what is shown here is. */
+static void
+note_news(struct receiver *receiver, enum stream_type type)
+{
+    const struct message_news *news = &receiver->link.news;
+    struct fresh *fresh = &receiver->fresh;
+
+    if ((type != STREAM_BATCHES && type != STREAM_HEARTBEAT) ||
+        (news->flags & NEWS_AUTHORITY) == 0 ||
+        receiver->link.state != LINK_REPLICA_FOLLOWING) {
+        return;
+    }
+    if (fresh->n > 0 && fresh->at[fresh->n - 1].last > news->last) {
+        fresh->n = 0; /* of another log */
+    }
+    fresh_add(fresh, news->last, receiver->node->now_us, news->rtt_us);
+}
+
+/* Does with one frame what is to be done. False: the link is over, or nothing
+ * more can be taken now. */
+static bool
+take_frame(struct receiver *receiver, const struct stream_frame *frame)
+{
+    struct link_node node = node_to_greet(receiver);
+    enum link_step step = link_replica_take(
+        &receiver->link, &node, frame, receiver->node->now_us);
+
+    receiver->reader.session = receiver->link.session;
+    if (step == LINK_ENDING) {
+        return false;
+    }
+    note_news(receiver, frame->type);
+    if (step == LINK_YOURS && frame->type == STREAM_BATCHES) {
+        receiver->batches = receiver->link.batches;
+        receiver->has_batches = true;
+    } else if (step == LINK_YOURS) {
+        copy_in_put(receiver->copy, frame);
+    }
+    return true;
+}
+
+/* Something is next of a snapshot. Any thread. */
+static void
+on_wake(void *context)
+{
+    struct node *node = context;
+
+    bell_hold(&node->bell);
+    bell_ring(&node->bell);
+}
+
+/* False: it cannot begin, and the link is over. */
+static bool
+begin_copy(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    struct link_node here = node_to_greet(receiver);
+    const struct copy_in_config config = {
+        .disk = store_disk(node->config.store),
+        .logger = node->config.logger,
+        .epoch = here.directory.epoch,
+        .wake_fn = on_wake,
+        .context = node};
+    int err = copy_in_start(&config, &receiver->copy);
+
+    if (err != 0) {
+        receiver_break(receiver, err_text(err));
+        return false;
+    }
+    log_line(node->config.logger, LOG_WARNING,
+        "the primary %.*s at %s sends a snapshot",
+        (int)receiver->link.name_len, receiver->link.name, receiver->address);
+    return true;
+}
+
+/* True where the next frame may be taken. */
+static bool
+may_take(struct receiver *receiver)
+{
+    if (receiver->state != RECEIVER_JOINED ||
+        !link_replica_may_take(&receiver->link)) {
+        return false;
+    }
+    if (receiver->link.state != LINK_REPLICA_COPYING) {
+        return true;
+    }
+    if (receiver->copy == NULL && !begin_copy(receiver)) {
+        return false;
+    }
+    receiver->is_paused = !copy_in_may_put(receiver->copy);
+    return !receiver->is_paused;
+}
+
+/* Takes the frames that are there, as far as they can be taken. */
+static void
+take_frames(struct receiver *receiver)
+{
+    for (;;) {
+        const uint8_t *bytes = receiver->in + receiver->in_at;
+        size_t len = receiver->in_len - receiver->in_at;
+        struct stream_frame frame;
+        enum stream_step step;
+
+        if (!put_batches(receiver) || !may_take(receiver)) {
+            return;
+        }
+        step = stream_read(&receiver->reader, &bytes, &len, &frame);
+        receiver->in_at = receiver->in_len - len;
+        if (step == STREAM_WRONG) {
+            link_replica_wrong(&receiver->link, &receiver->reader.fault);
+        }
+        if (step != STREAM_FRAME || !take_frame(receiver, &frame)) {
+            return;
+        }
+    }
+}
+
+/* Bytes wait, or it is to be looked at. */
+void
+receiver_on_moved(struct wire *wire)
+{
+    struct receiver *receiver = (struct receiver *)wire;
+    struct node *node = receiver->node;
+    size_t len;
+
+    ASSERT(receiver->magic == RECEIVER_MAGIC);
+    node->now_us = node_clock_us(node);
+    if (receiver->state != RECEIVER_JOINED || !wire->is_reading) {
+        return;
+    }
+    ASSERT(receiver->in_at == receiver->in_len);
+    (void)wire_read(wire, receiver->in, WIRE_READ_BYTES, &len);
+    receiver->in_at = 0;
+    receiver->in_len = len;
+    if (len > 0) {
+        node->figures.received_bytes += len;
+        link_replica_heard(&receiver->link, node->now_us);
+    }
+}
+
+/* ---- what the link orders ---- */
+
+static void
+tell_follows(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    const struct link_replica *link = &receiver->link;
+
+    if (receiver->is_following || link->state != LINK_REPLICA_FOLLOWING) {
+        return;
+    }
+    receiver->is_following = true;
+    node_set_primary(node, link->client, link->client_len);
+    receiver->is_failing = false;
+    receiver->rest_ms = RECEIVER_REST_MS_MIN;
+    receiver->sound_seq = link->last;
+    if (receiver->put < link->verdict_seq) {
+        receiver->put = link->verdict_seq;
+    }
+    log_line(node->config.logger, LOG_INFO,
+        "follows the primary %.*s at %s, term %llu, from batch %llu on",
+        (int)link->name_len, link->name, receiver->address,
+        (unsigned long long)link->term, (unsigned long long)link->verdict_seq);
+}
+
+static void
+promise(struct receiver *receiver, uint64_t term)
+{
+    int err = node_promise(receiver->node, term);
+
+    if (err != 0) {
+        log_line(receiver->node->config.logger, LOG_ERROR,
+            "term %llu of the primary cannot be promised: %s",
+            (unsigned long long)term, err_file_text(err));
+        receiver_break(receiver, "its term is not promised");
+        return;
+    }
+    link_replica_promised(&receiver->link);
+}
+
+/* The log has to be cut, which a start does. */
+static void
+cut_log(struct receiver *receiver, uint64_t seq)
+{
+    struct node *node = receiver->node;
+    struct replica_file file = node->config.file;
+    int err;
+
+    file.cut_seq = seq;
+    err = node_write_file(node, &file);
+    if (err != 0) {
+        log_line(node->config.logger, LOG_ERROR,
+            "the log is to be cut behind batch %llu, and that cannot be "
+            "noted: %s",
+            (unsigned long long)seq, err_file_text(err));
+        receiver_break(receiver, "the log cannot be cut");
+        return;
+    }
+    node->figures.cuts++;
+    log_line(node->config.logger, LOG_WARNING,
+        "batches behind %llu are not the primary's: the log is cut, and the "
+        "directory loaded anew",
+        (unsigned long long)seq);
+    receiver_leave(receiver, false);
+    node_reload(node);
+}
+
+/* All of a snapshot is here: a start puts it in the directory's place. */
+static void
+exchange(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+
+    log_line(node->config.logger, LOG_WARNING,
+        "a snapshot of the primary has come: the directory is loaded anew");
+    if (receiver->state == RECEIVER_JOINED) {
+        receiver_leave(receiver, false);
+    }
+    node_reload(node);
+}
+
+/* Goes on with a snapshot. False: nothing is left to do now. */
+static bool
+do_copy(struct receiver *receiver, uint64_t until_us)
+{
+    struct node *node = receiver->node;
+    struct copy_figures figures;
+    struct copy_piece piece;
+    size_t len;
+
+    if (receiver->copy == NULL && !begin_copy(receiver)) {
+        return false;
+    }
+    switch (copy_in_next(receiver->copy, &piece)) {
+    case COPY_FRAME:
+        len = link_replica_have(
+            &receiver->link, piece.frame, piece.len, node->now_us);
+        wire_send(&receiver->wire, piece.frame, len);
+        return true;
+    case COPY_DONE:
+        exchange(receiver);
+        return false;
+    case COPY_FAILED:
+        copy_in_figures(receiver->copy, &figures);
+        receiver->rest_ms = RECEIVER_REST_MS_MAX;
+        receiver_break(receiver,
+            figures.what != NULL ? figures.what : err_file_text(figures.err));
+        return false;
+    default:
+        node_wake_at(node, until_us);
+        return false;
+    }
+}
+
+/* Does what the link orders. False: nothing is left to do now. */
+static bool
+do_next(struct receiver *receiver, const struct link_node *here)
+{
+    struct node *node = receiver->node;
+    uint8_t out[LINK_SEND_MAX];
+    struct link_order order;
+
+    link_replica_next(&receiver->link, here, node->now_us, out, &order);
+    switch (order.what) {
+    case LINK_SEND:
+        wire_send(&receiver->wire, out, order.len);
+        return true;
+    case LINK_PROMISE:
+        promise(receiver, order.term);
+        return receiver->state == RECEIVER_JOINED;
+    case LINK_CUT_LOG:
+        cut_log(receiver, order.seq);
+        return false;
+    case LINK_COPY:
+        return do_copy(receiver, order.until_us);
+    case LINK_CLOSE:
+        receiver_end_link(receiver);
+        return false;
+    default:
+        node_wake_at(node, order.until_us);
+        return false;
+    }
+}
+
+/* The node has all that its primary had when it came: it may be counted on
+ * again. */
+static void
+look_whether_sound(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    struct replica_file file = node->config.file;
+
+    if (!file.is_doubtful || !receiver->is_following ||
+        node->position.synced < receiver->sound_seq) {
+        return;
+    }
+    file.is_doubtful = false;
+    if (node_write_file(node, &file) == 0) {
+        node->self.hello_flags = 0;
+        log_line(node->config.logger, LOG_INFO,
+            "all is here that may have been lost");
+    }
+}
+
+/* What has come of the frames so far. */
+static void
+note_positions(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    const struct store_position *position = &node->position;
+    uint64_t committed = link_replica_committed(&receiver->link);
+
+    if (receiver->link.state != LINK_REPLICA_FOLLOWING) {
+        return;
+    }
+    tell_follows(receiver);
+    node_set_committed(node, link__earlier(committed, receiver->put));
+    look_whether_sound(receiver);
+    if (position->applied < position->written ||
+        position->written < receiver->put) {
+        node_wake_at(node, node->now_us + RECEIVER_LOOK_MS * 1000);
+    }
+}
+
+/* Has what the store took be written: nobody else commits it. */
+static void
+write_batches(struct receiver *receiver)
+{
+    if (receiver->put > receiver->node->position.written) {
+        (void)store_commit(receiver->node->config.store, receiver->put);
+    }
+}
+
+/* The socket is at its end; the last frame may have said why. */
+static void
+end_or_break(struct receiver *receiver)
+{
+    if (receiver->link.state == LINK_REPLICA_ENDED) {
+        receiver_end_link(receiver);
+    } else {
+        receiver_break(receiver, receiver->wire.why);
+    }
+}
+
+/* Nothing can be sent: the other end may be dead. */
+static void
+look_for_life(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    uint64_t until_us = receiver->link.heard_us + node->self.timeout_us;
+
+    if (node->now_us >= until_us && !receiver->is_paused) {
+        receiver_break(receiver, link_reason_text(LINK_TIMEOUT));
+        return;
+    }
+    node_wake_at(node, until_us);
+}
+
+static void
+turn_link(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+
+    for (unsigned n = 0; receiver->state == RECEIVER_JOINED; n++) {
+        struct link_node here;
+
+        take_frames(receiver);
+        if (receiver->state != RECEIVER_JOINED) {
+            return;
+        }
+        if (receiver->wire.has_failed) {
+            end_or_break(receiver);
+            return;
+        }
+        write_batches(receiver);
+        node_look(node);
+        note_positions(receiver);
+        if (!wire_has_room(&receiver->wire)) {
+            look_for_life(receiver);
+            break;
+        }
+        if (n == NEXT_MAX) {
+            node_wake_at(node, node->now_us);
+            break;
+        }
+        here = receiver->link.state == LINK_REPLICA_FOLLOWING
+            ? node_of(receiver)
+            : node_to_greet(receiver);
+        if (!do_next(receiver, &here)) {
+            break;
+        }
+    }
+    if (receiver->state == RECEIVER_JOINED) {
+        wire_read_on(&receiver->wire,
+            receiver->in_at == receiver->in_len && !receiver->is_paused);
+    }
+}
+
+/* Up to when what is read here is fresh enough. */
+static void
+note_freshness(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    uint64_t stale_us = node->config.stale_ms * 1000;
+    uint64_t age_us =
+        fresh_age_us(&receiver->fresh, node->position.applied, node->now_us);
+    uint64_t until_us = stale_us == 0 ? UINT64_MAX
+        : age_us >= stale_us          ? 0
+                                      : node->now_us + stale_us - age_us;
+
+    /* relaxed: a number that stands for itself */
+    atomic_store_explicit(
+        &node->fresh_until_us, until_us, memory_order_relaxed);
+}
+
+/* Frees the copy of a link that is over, when its thread is through. */
+static void
+end_copy(struct receiver *receiver)
+{
+    struct copy_piece piece;
+
+    if (receiver->copy == NULL || !copy_in_is_over(receiver->copy)) {
+        return;
+    }
+    if (copy_in_next(receiver->copy, &piece) == COPY_DONE) {
+        exchange(receiver);
+    }
+    copy_in_destroy(&receiver->copy);
+}
+
+void
+receiver_turn(struct node *node)
+{
+    struct receiver *receiver = &node->receiver;
+
+    if (receiver->state != RECEIVER_JOINED) {
+        write_batches(receiver);
+        end_copy(receiver);
+    }
+    switch (receiver->state) {
+    case RECEIVER_RESTING:
+        if (node->now_us >= receiver->until_us) {
+            receiver_dial(receiver);
+        }
+        node_wake_at(node, receiver->until_us);
+        break;
+    case RECEIVER_DIALLING:
+        if (node->now_us >= receiver->until_us) {
+            receiver_fail_to_dial(receiver, "who connects does not answer");
+        }
+        node_wake_at(node, receiver->until_us);
+        break;
+    case RECEIVER_JOINED:
+        turn_link(receiver);
+        break;
+    default:
+        break;
+    }
+    note_freshness(receiver);
+}

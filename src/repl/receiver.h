@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef REPL_RECEIVER_H
+#define REPL_RECEIVER_H
+
+#include "repl/copy_in.h"
+#include "repl/fresh.h"
+#include "repl/link_replica.h"
+#include "repl/node.h"
+#include "repl/wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A replica's connection to its primary: what comes is put into the store.
+ * Inside a node; its thread. */
+
+enum {
+    RECEIVER_MAGIC = 0x72766372,
+    RECEIVER_REST_MS_MIN = 100, /* before it connects again, at first */
+    RECEIVER_REST_MS_MAX = 1000,
+    RECEIVER_DIAL_MS = 15000, /* that who connects may take */
+    RECEIVER_RETRY_MS = 10,   /* where the store has no room */
+    RECEIVER_LOOK_MS = 1      /* at what is applied, while that is behind */
+};
+
+#define RECEIVER_STATES(X)                                                    \
+    X(IDLE, "it follows nobody")                                              \
+    X(RESTING, "it connects again later")                                     \
+    X(DIALLING, "who connects was asked")                                     \
+    X(JOINED, "there is a link")                                              \
+    X(CLOSING, "the socket is being closed")
+
+enum receiver_state {
+#define X(name, text) RECEIVER_##name,
+    RECEIVER_STATES(X)
+#undef X
+        RECEIVER_STATES_N
+};
+
+struct node;
+
+struct receiver {
+    struct wire wire; /* first */
+    uint32_t magic;   /* RECEIVER_MAGIC */
+    enum receiver_state state;
+    struct node *node;
+    char address[NODE_ADDRESS_MAX + 1]; /* "": nobody */
+    uv_poll_t dial;
+    bool is_dial_open;
+    uint32_t number;   /* of the last request */
+    uint64_t rest_ms;  /* the next time */
+    uint64_t until_us; /* RESTING, DIALLING: no longer */
+    bool is_failing;   /* the last try has failed, and the log says so */
+    int put_err;       /* that the store said last */
+
+    struct stream_reader reader;
+    struct link_replica link;
+    uint8_t *in; /* owned, WIRE_READ_BYTES */
+    size_t in_at, in_len;
+    struct message_batches batches; /* of the newest frame, that are left */
+    struct message_batch batch;
+    bool has_batches, has_batch;
+    bool is_paused;       /* the store has no room */
+    bool is_following;    /* the log has a line of it */
+    uint64_t put;         /* number of the last batch that the store took */
+    uint64_t sound_seq;   /* where the node is doubtful no more */
+    struct copy_in *copy; /* a snapshot that comes; NULL: none */
+    struct fresh fresh;
+};
+
+/* 0, ERR_NO_MEMORY or ERR_SYSTEM. */
+int receiver_start(struct node *node);
+
+/* Follows that address from now on; "": nobody. */
+void receiver_follow(struct node *node, const char *address);
+
+/* Closes all. The loop has to run until that is done. */
+void receiver_end(struct node *node);
+
+void receiver_fini(struct node *node);
+
+/* What is to be done now. */
+void receiver_turn(struct node *node);
+
+/* True while a snapshot comes. */
+static inline bool
+receiver_is_syncing(const struct receiver *receiver)
+{
+    return receiver->state == RECEIVER_JOINED &&
+        receiver->link.state == LINK_REPLICA_COPYING;
+}
+
+#endif

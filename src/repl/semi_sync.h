@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef REPL_SEMI_SYNC_H
+#define REPL_SEMI_SYNC_H
+
+#include "repl/link_primary.h"
+
+#include <stdint.h>
+
+/* What is on enough copies. Pure. */
+
+/* How far a replica counts, by the level that it told of; 0: it does not, for
+ * it may have lost what it has acknowledged, or is no copy to be counted on. */
+uint64_t semi_sync_position(const struct link_primary *link);
+
+/* The nth largest of n positions; 0 where there are not so many. nth is not 0.
+ * They change places. */
+uint64_t semi_sync_nth(uint64_t *position, unsigned n, unsigned nth);
+
+#endif

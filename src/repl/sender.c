@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All connections of a primary: who connects, what their ACKs come to, and when
+ * there are too few of them.
+ *
+ * What is committed: with semi_sync copies asked for, what so many replicas
+ * have, from the first batch of the term on; it only grows. Without, what the
+ * log says. */
+#include "repl/sender.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "repl/node_priv.h"
+#include "repl/semi_sync.h"
+#include "repl/sender_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct link_view
+sender_view(struct node *node)
+{
+    const struct store_position *position = &node->position;
+    bool is_alone = node->config.semi_sync == 0;
+
+    return (struct link_view){.directory = node->directory,
+        .term = node->term,
+        .history = &position->history,
+        .begin = position->begin,
+        .written = position->written,
+        .committed = is_alone
+            ? position->written
+            : link__earlier(node->committed, position->written),
+        .has_authority = true};
+}
+
+static void
+on_connection(uv_poll_t *poll, int status, int events)
+{
+    struct node *node = poll->data;
+    int listen_fd = -1;
+
+    (void)status;
+    (void)events;
+    ASSERT(node->magic == NODE_MAGIC);
+    node->now_us = node_clock_us(node);
+    if (uv_fileno((const uv_handle_t *)poll, &listen_fd) != 0) {
+        return;
+    }
+    for (unsigned n = 0; n < NODE_STREAMS_MAX; n++) {
+        int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd < 0 && errno != EINTR && errno != ECONNABORTED) {
+            return;
+        }
+        if (fd >= 0) {
+            sender_open(node, fd);
+        }
+    }
+}
+
+int
+sender_start(struct node *node)
+{
+    struct sender *sender = &node->sender;
+    unsigned n = node->config.n_listen;
+
+    sender->listen = calloc(n == 0 ? 1 : n, sizeof *sender->listen);
+    if (sender->listen == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (uv_poll_init(&node->loop, &sender->listen[i],
+                node->config.listen_fd[i]) != 0) {
+            return ERR_SYSTEM;
+        }
+        sender->n_listen++;
+        sender->listen[i].data = node;
+        uv_poll_start(&sender->listen[i], UV_READABLE, on_connection);
+    }
+    return 0;
+}
+
+/* ---- what is committed ---- */
+
+static void
+move_committed(struct node *node)
+{
+    uint64_t position[NODE_STREAMS_MAX];
+    unsigned n = 0;
+    uint64_t seq;
+
+    if (node->config.semi_sync == 0) {
+        return;
+    }
+    for (struct sender_stream *it = node->sender.streams; it != NULL;
+         it = it->next) {
+        if (sender_is_streaming(it)) {
+            position[n++] = semi_sync_position(&it->link);
+        }
+    }
+    seq = semi_sync_nth(position, n, node->config.semi_sync);
+    if (seq >= node->sender.term_seq) {
+        node_set_committed(node, seq);
+    }
+}
+
+/* Refuses changes where too few replicas are heard, or takes them again. */
+static void
+look_for_replicas(struct node *node)
+{
+    struct sender *sender = &node->sender;
+    uint64_t lag_us = node->config.max_lag_ms * 1000;
+    unsigned n = 0;
+    bool is_few;
+
+    if (node->config.min_replicas == 0) {
+        return;
+    }
+    for (struct sender_stream *it = sender->streams; it != NULL;
+         it = it->next) {
+        if (sender_is_streaming(it) &&
+            node->now_us - it->link.heard_us <= lag_us) {
+            n++;
+            node_wake_at(node, it->link.heard_us + lag_us + 1);
+        }
+    }
+    is_few = n < node->config.min_replicas;
+    if (is_few != sender->refuses_changes) {
+        sender->refuses_changes = is_few;
+        store_refuse_changes(
+            node->config.store, is_few ? ERR_FEW_REPLICAS : 0);
+        log_line(node->config.logger, LOG_WARNING,
+            is_few ? "%u replicas are heard: changes are refused"
+                   : "%u replicas are heard: changes are taken again",
+            n);
+    }
+}
+
+void
+sender_begin(struct node *node, uint64_t seq)
+{
+    struct sender *sender = &node->sender;
+
+    sender->term_seq = seq;
+    sender->refuses_changes = node->config.min_replicas > 0;
+    store_refuse_changes(
+        node->config.store, sender->refuses_changes ? ERR_FEW_REPLICAS : 0);
+    node_set_committed(node, node->config.semi_sync == 0 ? UINT64_MAX : 0);
+}
+
+void
+sender_end(struct node *node, bool in_full)
+{
+    struct sender *sender = &node->sender;
+
+    for (struct sender_stream *it = sender->streams; it != NULL;
+         it = it->next) {
+        if (!it->is_over) {
+            sender_end_stream(it, false);
+        } else if (it->is_parked) {
+            sender_leave_place(it);
+        } else if (in_full) {
+            wire_close(&it->wire);
+        }
+    }
+    sender_stop_copies(node);
+    if (!in_full) {
+        return;
+    }
+    for (unsigned i = 0; i < sender->n_listen; i++) {
+        uv_close((uv_handle_t *)&sender->listen[i], NULL);
+    }
+}
+
+/* True where the place of one that has gone is of no use any more: it is there
+ * again, or has been away for too long. */
+static bool
+is_place_over(const struct node *node, const struct sender_stream *place)
+{
+    for (const struct sender_stream *it = node->sender.streams; it != NULL;
+         it = it->next) {
+        bool has_place = /* what is worked on is the other thread's */
+            it->is_parked || (!it->is_working && it->is_followed);
+
+        if (it != place && has_place && it->opened_us >= place->opened_us &&
+            it->link.name_len == place->link.name_len &&
+            memcmp(it->link.name, place->link.name, it->link.name_len) == 0) {
+            return true;
+        }
+    }
+    return node->now_us - place->parked_us >= SENDER_KEPT_MS * UINT64_C(1000);
+}
+
+void
+sender_turn(struct node *node)
+{
+    struct sender_stream *next;
+
+    if (node->state == NODE_STATE_LEADING) {
+        move_committed(node);
+    }
+    for (struct sender_stream *it = node->sender.streams; it != NULL;
+         it = next) {
+        next = it->next;
+        if (!it->is_over) {
+            sender_turn_stream(it);
+        } else if (it->is_parked && is_place_over(node, it)) {
+            sender_leave_place(it);
+        }
+    }
+    sender_look_at_copies(node);
+    if (node->state == NODE_STATE_LEADING) {
+        look_for_replicas(node);
+    }
+}
+
+unsigned
+sender_n_applied(const struct node *node, uint64_t seq)
+{
+    unsigned n = 0;
+
+    for (const struct sender_stream *it = node->sender.streams; it != NULL;
+         it = it->next) {
+        n += sender_is_streaming(it) && it->link.ack.applied >= seq;
+    }
+    return n;
+}

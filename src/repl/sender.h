@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef REPL_SENDER_H
+#define REPL_SENDER_H
+
+#include "repl/link_primary.h"
+#include "repl/message.h"
+#include "repl/node.h"
+#include "repl/wire.h"
+#include "wal/wal_follow.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A primary's connections: each replica is sent the log from where it is, as
+ * soon as it is written. Inside a node; its thread. */
+
+enum {
+    SENDER_MAGIC = 0x72646e73,
+    SENDER_REFUSED_MAX = 8, /* connections that are told so, at a time */
+    SENDER_ALL_MAX = 64,    /* also those that are closing, or have gone */
+    SENDER_TURN_FRAMES = 4, /* to one replica in one turn */
+    SENDER_KEPT_MS = 600000 /* the log is kept for one that has gone */
+};
+
+struct node;
+
+struct sender_stream {
+    struct wire wire; /* first */
+    uint32_t magic;   /* SENDER_MAGIC */
+    struct node *node;
+    struct sender_stream *next;
+    char address[64]; /* where it is connected from */
+    uint64_t opened_us;
+    bool is_refused; /* it is told why and closed; there is no link then */
+    bool is_over;    /* it is being closed, or has been */
+    bool is_wire_closed;
+    bool is_told; /* the log has a line of where it begins */
+    struct stream_reader reader;
+    struct link_primary link;
+    uint8_t in[WIRE_READ_LEAST];
+    size_t in_at, in_len;     /* of in, taken so far, and all */
+    struct sender_copy *copy; /* that is sent; NULL: none */
+
+    /* Batches that are gathered for a frame: by the thread that reads the log
+     * while is_working, else by the node's. */
+    uv_work_t work;
+    bool is_working;
+    bool has_filled; /* what it has come to was not looked at yet */
+    bool is_followed;
+    bool is_at_end; /* no more was written when it looked last */
+    bool has_batch; /* batch is there and was not gathered yet */
+    struct wal_follow follow;
+    struct wal_follow_batch batch;
+    uint64_t behind; /* the batches behind that one are gathered */
+    uint8_t *frame;  /* owned */
+    size_t capacity, n_bytes;
+    uint64_t last; /* batch that was gathered */
+    int fill_err;
+    _Atomic bool has_more; /* any thread: is_at_end may be no more so */
+
+    /* Its place in the log when it has gone. */
+    bool keeps_place, is_kept, is_parked;
+    struct wal_follow kept;
+    uint64_t parked_us; /* since when */
+};
+
+struct sender {
+    uv_poll_t *listen; /* owned, n_listen of them */
+    unsigned n_listen;
+    struct sender_stream *streams;
+    struct sender_copy *copies;    /* snapshots that are sent, or kept for */
+    unsigned n_all;                /* in streams */
+    unsigned n_streams, n_refused; /* that are not over */
+    bool refuses_changes;          /* as the store was told */
+    uint64_t term_seq;             /* of the first batch of the term */
+};
+
+/* Accepts connections from now on. 0, ERR_NO_MEMORY, ERR_SYSTEM. */
+int sender_start(struct node *node);
+
+/* Ends all streams; in_full: and accepts no more. The loop has to run until all
+ * is closed. */
+void sender_end(struct node *node, bool in_full);
+
+/* Waits until no snapshot is read any more, and frees all. The loop has
+ * ended. */
+void sender_fini(struct node *node);
+
+/* The node is a primary whose term begins with batch seq. */
+void sender_begin(struct node *node, uint64_t seq);
+
+/* What is to be done now. */
+void sender_turn(struct node *node);
+
+/* True where the replica is sent the log. */
+static inline bool
+sender_is_streaming(const struct sender_stream *stream)
+{
+    return !stream->is_refused && !stream->is_over &&
+        stream->link.state == LINK_PRIMARY_STREAMING;
+}
+
+/* How many replicas that are sent the log have applied batch seq. */
+unsigned sender_n_applied(const struct node *node, uint64_t seq);
+
+#endif

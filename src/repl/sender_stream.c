@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection of a primary: a socket, and a link that says what to do:
+ *
+ *   accepted --> SEND     --> the socket
+ *                BATCHES  --> sender_batches.c --> the socket
+ *                COPY     --> sender_copy.c --> the socket
+ *                WAIT     --> a frame, the log, the clock
+ *                CLOSE    --> the socket ends; the place in the log is kept
+ *
+ * At most one frame waits to be written, and one is gathered. Who is one too
+ * many, or comes to a node that is no primary, is told so and closed.
+ *
+ * What can go wrong: who connects, and each frame. It ends the connection. */
+#include "base/assert.h"
+#include "base/err.h"
+#include "repl/node_priv.h"
+#include "repl/sender_priv.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- its end ---- */
+
+void
+sender_free(struct sender_stream *stream)
+{
+    struct sender_stream **at = &stream->node->sender.streams;
+
+    while (*at != stream) {
+        ASSERT(*at != NULL);
+        at = &(*at)->next;
+    }
+    *at = stream->next;
+    stream->node->sender.n_all--;
+    stream_reader_fini(&stream->reader);
+    free(stream->frame);
+    stream->magic = 0;
+    free(stream);
+}
+
+void
+sender_release(struct sender_stream *stream)
+{
+    ASSERT(stream->magic == SENDER_MAGIC);
+    if (!stream->is_wire_closed || stream->is_working) {
+        return;
+    }
+    ASSERT(stream->is_over);
+    stream_reader_fini(&stream->reader);
+    if (stream->is_followed) {
+        sender_leave_log(stream);
+    } else {
+        sender_free(stream);
+    }
+}
+
+static void
+on_wire_closed(struct wire *wire)
+{
+    struct sender_stream *stream = (struct sender_stream *)wire;
+
+    stream->is_wire_closed = true;
+    sender_release(stream);
+}
+
+void
+sender_end_stream(struct sender_stream *stream, bool gently)
+{
+    struct sender *sender = &stream->node->sender;
+
+    if (!stream->is_over) {
+        stream->is_over = true;
+        stream->keeps_place = stream->is_told &&
+            stream->link.end.reason != LINK_BEHIND &&
+            stream->node->state == NODE_STATE_LEADING;
+        sender_leave_copy(stream);
+        if (stream->is_refused) {
+            sender->n_refused--;
+        } else {
+            sender->n_streams--;
+        }
+    }
+    if (gently) {
+        wire_end(&stream->wire);
+    } else {
+        wire_close(&stream->wire);
+    }
+}
+
+/* Says why a link has ended, and ends the stream. */
+static void
+end_link(struct sender_stream *stream)
+{
+    const struct link_end *end = &stream->link.end;
+    char why[512];
+
+    node_count_end(stream->node, end);
+    stream->node->figures.behind += end->reason == LINK_BEHIND;
+    node_end_text(end, why, sizeof why);
+    log_line(stream->node->config.logger,
+        end->reason == LINK_CUT ? LOG_INFO : LOG_WARNING,
+        "replica %.*s at %s: %s", (int)stream->link.name_len,
+        stream->link.name, stream->address, why);
+    sender_end_stream(stream, end->reason != LINK_TIMEOUT);
+}
+
+void
+sender_break(struct sender_stream *stream, const char *why)
+{
+    log_line(stream->node->config.logger, LOG_INFO, "replica %.*s at %s: %s",
+        (int)stream->link.name_len, stream->link.name, stream->address, why);
+    sender_end_stream(stream, false);
+}
+
+/* ---- what comes ---- */
+
+/* Takes the frames that are there, as far as they can be taken. */
+static void
+take_frames(struct sender_stream *stream)
+{
+    struct node *node = stream->node;
+    struct link_view view = sender_view(node);
+
+    while (sender_may_take(stream)) {
+        const uint8_t *bytes = stream->in + stream->in_at;
+        size_t len = stream->in_len - stream->in_at;
+        struct stream_frame frame;
+        enum stream_step read =
+            stream_read(&stream->reader, &bytes, &len, &frame);
+        enum link_step step;
+
+        stream->in_at = stream->in_len - len;
+        if (read == STREAM_WRONG) {
+            link_primary_wrong(&stream->link, &stream->reader.fault);
+        }
+        if (read != STREAM_FRAME) {
+            return;
+        }
+        step = link_primary_take(&stream->link, &view, &frame, node->now_us);
+        stream->reader.session = stream->link.session;
+        if (step == LINK_YOURS) {
+            sender_take_have(stream, &frame);
+        } else if (step == LINK_ENDING) {
+            return;
+        }
+    }
+}
+
+static void
+on_moved(struct wire *wire)
+{
+    struct sender_stream *stream = (struct sender_stream *)wire;
+    struct node *node = stream->node;
+    bool is_more;
+
+    ASSERT(stream->magic == SENDER_MAGIC);
+    node->now_us = node_clock_us(node);
+    if (stream->is_over || !wire->is_reading) {
+        return;
+    }
+    ASSERT(stream->in_at == stream->in_len);
+    stream->in_at = 0;
+    is_more = wire_read(wire, stream->in, sizeof stream->in, &stream->in_len);
+    if (stream->in_len > 0 && !stream->is_refused) {
+        link_primary_heard(&stream->link, node->now_us);
+        take_frames(stream);
+    }
+    if (is_more || stream->is_over) {
+        return;
+    }
+    if (stream->is_refused || stream->link.state >= LINK_PRIMARY_ENDING) {
+        sender_end_stream(stream, false);
+    } else {
+        sender_break(stream, wire->why);
+    }
+}
+
+/* ---- a turn ---- */
+
+static void
+tell_begin(struct sender_stream *stream)
+{
+    struct node *node = stream->node;
+    const struct link_primary *link = &stream->link;
+
+    if (stream->is_told || link->state != LINK_PRIMARY_STREAMING) {
+        return;
+    }
+    stream->is_told = true;
+    sender_end_copies_of(stream);
+    node->figures.sync_partial_ok++;
+    log_line(node->config.logger, LOG_INFO,
+        "replica %.*s at %s follows from batch %llu on", (int)link->name_len,
+        link->name, stream->address, (unsigned long long)link->verdict_seq);
+}
+
+/* Does what the link orders. False: nothing is left to do now. */
+static bool
+do_next(struct sender_stream *stream, const struct link_view *view)
+{
+    struct node *node = stream->node;
+    uint8_t out[LINK_SEND_MAX];
+    struct link_order order;
+    enum link_primary_state before = stream->link.state;
+
+    link_primary_next(&stream->link, view, node->now_us, out, &order);
+    if (before == LINK_PRIMARY_JUDGED) {
+        node->figures.sync_full += stream->link.verdict == MESSAGE_SNAPSHOT;
+        node->figures.sync_partial_err += stream->link.verdict == MESSAGE_CUT;
+        tell_begin(stream);
+    }
+    switch (order.what) {
+    case LINK_SEND:
+        wire_send(&stream->wire, out, order.len);
+        node->figures.sent_bytes += order.len;
+        return true;
+    case LINK_BATCHES:
+        return sender_begin_batches(stream, order.seq);
+    case LINK_COPY:
+        return sender_send_copy(stream, order.until_us);
+    case LINK_CLOSE:
+        end_link(stream);
+        return false;
+    default:
+        node_wake_at(node, order.until_us);
+        return false;
+    }
+}
+
+/* An ERROR to who is not served. */
+static void
+refuse(struct sender_stream *stream)
+{
+    struct node *node = stream->node;
+    const char *text = node->state == NODE_STATE_LEADING
+        ? "too many replicas are connected"
+        : "this node is no primary";
+    struct message_error error = {.code = MESSAGE_BUSY,
+        .text = {(const uint8_t *)text, (uint8_t)strlen(text)}};
+    uint8_t out[LINK_SEND_MAX];
+    size_t len;
+
+    if (!wire_has_room(&stream->wire)) {
+        uint64_t until_us = stream->opened_us + node->self.timeout_us;
+
+        if (node->now_us >= until_us || stream->wire.has_failed) {
+            sender_end_stream(stream, false);
+        }
+        node_wake_at(node, until_us);
+        return;
+    }
+    len = message_put_error(out + STREAM_HEAD_BYTES, &error);
+    len = stream_seal(out, STREAM_ERROR, (uint32_t)len, node->term, 0);
+    wire_send(&stream->wire, out, len);
+    sender_end_stream(stream, true);
+}
+
+void
+sender_turn_stream(struct sender_stream *stream)
+{
+    unsigned n = 0;
+
+    if (stream->is_refused) {
+        refuse(stream);
+        return;
+    }
+    take_frames(stream);
+    while (!stream->is_over && !stream->is_working &&
+        wire_has_room(&stream->wire)) {
+        struct link_view view = sender_view(stream->node);
+
+        if (stream->has_filled) {
+            if (stream->link.state == LINK_PRIMARY_STREAMING) {
+                sender_send_batches(stream);
+                n++;
+            }
+            stream->has_filled = false;
+            continue;
+        }
+        if (n == SENDER_TURN_FRAMES) { /* others have their turn first */
+            node_wake_at(stream->node, stream->node->now_us);
+            return;
+        }
+        if (!do_next(stream, &view)) {
+            break;
+        }
+    }
+    if (!stream->is_over && stream->wire.has_failed) {
+        sender_break(stream, stream->wire.why);
+        return;
+    }
+    wire_read_on(&stream->wire, stream->in_at == stream->in_len);
+    /* who does not read, or waits for the disk, may be dead as well */
+    if (!stream->is_over) {
+        node_wake_at(stream->node,
+            stream->link.heard_us + stream->link.self->timeout_us);
+        if (stream->node->now_us - stream->link.heard_us >=
+            stream->link.self->timeout_us) {
+            sender_break(stream, link_reason_text(LINK_TIMEOUT));
+        }
+    }
+}
+
+/* ---- its beginning ---- */
+
+static void
+name_peer(int fd, char *out, size_t size)
+{
+    struct sockaddr_storage addr;
+    socklen_t len = sizeof addr;
+    char host[48], port[8];
+
+    if (getpeername(fd, (struct sockaddr *)&addr, &len) != 0 ||
+        getnameinfo((const struct sockaddr *)&addr, len, host, sizeof host,
+            port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+        snprintf(out, size, "unknown");
+        return;
+    }
+    snprintf(out, size, addr.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+        port);
+}
+
+/* Begins what there is of a stream besides its socket. False: memory is out. */
+static bool
+make_link(struct sender_stream *stream)
+{
+    uint8_t nonce[STREAM_NONCE_BYTES];
+
+    if (stream->is_refused) {
+        return true;
+    }
+    if (stream_reader_init(&stream->reader) != 0) {
+        return false;
+    }
+    if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
+        stream_reader_fini(&stream->reader);
+        return false;
+    }
+    link_primary_init(
+        &stream->link, &stream->node->self, nonce, stream->node->now_us);
+    return true;
+}
+
+void
+sender_open(struct node *node, int fd)
+{
+    struct sender *sender = &node->sender;
+    struct sender_stream *stream = calloc(1, sizeof *stream);
+    bool is_refused = node->state != NODE_STATE_LEADING ||
+        sender->n_streams >= NODE_STREAMS_MAX;
+
+    node->figures.refused += is_refused;
+    if (stream == NULL || sender->n_all >= SENDER_ALL_MAX ||
+        (is_refused && sender->n_refused >= SENDER_REFUSED_MAX)) {
+        free(stream);
+        close(fd);
+        return;
+    }
+    stream->magic = SENDER_MAGIC;
+    stream->node = node;
+    stream->is_refused = is_refused;
+    stream->opened_us = node->now_us;
+    stream->wire.moved_fn = on_moved;
+    stream->wire.closed_fn = on_wire_closed;
+    atomic_init(&stream->has_more, false);
+    name_peer(fd, stream->address, sizeof stream->address);
+    if (!make_link(stream)) {
+        free(stream);
+        close(fd);
+        return;
+    }
+    if (wire_open(&stream->wire, &node->loop, fd, node->config.tls, false) !=
+        0) {
+        stream_reader_fini(&stream->reader);
+        free(stream);
+        return;
+    }
+    stream->next = sender->streams;
+    sender->streams = stream;
+    sender->n_all++;
+    sender->n_refused += is_refused;
+    sender->n_streams += !is_refused;
+    wire_read_on(&stream->wire, true);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One request after the other: the name is looked up, its addresses are tried
+ * in the order of the look-up until one connects, and the socket, or why there
+ * is none, goes back. Each address has an equal part of the time that is left,
+ * so that one that swallows everything leaves time for the next.
+ *
+ * The child is forked before keys and users are read, so its memory has none of
+ * them. It closes all descriptors but the pair, becomes the server's user,
+ * gives up all capabilities and new privileges. System calls are not held: what
+ * getaddrinfo needs is the C library's and its modules' business, and differs
+ * from machine to machine. Landlock takes all writing to files, executing and
+ * listening; connecting stays. It says nothing: its standard streams go to
+ * /dev/null, so that whoever waits for their end does not wait for it. */
+#include "server/dialler.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "net/listener.h"
+#include "repl/dial.h"
+#include "server/process.h"
+#include "server/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { NS_PER_MS = 1000000 };
+
+static void
+say(struct dial_reply *reply, const char *what, const char *why)
+{
+    (void)snprintf(reply->why, sizeof reply->why, "%s%s", what, why);
+}
+
+/* Waits until a socket that connects has come to an end, at most so long. 0 or
+ * an errno value. */
+static int
+wait_connected(int fd, uint64_t ms)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+    socklen_t len = sizeof(int);
+    int result, number = 0;
+    do {
+        result = poll(&poll_fd, 1, (int)ms);
+    } while (result < 0 && errno == EINTR);
+    if (result == 0) {
+        return ETIMEDOUT;
+    }
+    if (result < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &len) != 0) {
+        return errno;
+    }
+    return number;
+}
+
+/* A socket to one address, or -1, and *number says why. */
+static int
+connect_to(const struct addrinfo *address, uint64_t ms, int *number)
+{
+    const int on = 1;
+    int fd = socket(address->ai_family,
+        address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
+        address->ai_protocol);
+    if (fd < 0) {
+        *number = errno;
+        return -1;
+    }
+    *number =
+        connect(fd, address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
+    if (*number == EINPROGRESS || *number == EINTR) {
+        *number = wait_connected(fd, ms);
+    }
+    if (*number == 0 &&
+        (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
+            setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) != 0)) {
+        *number = errno;
+    }
+    if (*number != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void
+try_all(
+    const struct addrinfo *list, bool loopback_only, struct dial_reply *reply)
+{
+    uint64_t end = clock_monotonic_ns() / NS_PER_MS + DIALLER_TIMEOUT_MS;
+    uint64_t n = 0;
+    int number = 0;
+    for (const struct addrinfo *one = list; one != NULL; one = one->ai_next) {
+        n++;
+    }
+    for (; list != NULL && reply->fd < 0; list = list->ai_next, n--) {
+        uint64_t now = clock_monotonic_ns() / NS_PER_MS;
+        uint64_t left = now < end ? end - now : 0;
+        if (loopback_only && !listener_is_loopback(list->ai_addr)) {
+            say(reply, "not on this machine: that wants TLS (-Z with -o ",
+                "ssl_ca_cert), or --repl-insecure on both sides");
+            continue;
+        }
+        reply->fd = connect_to(list, left / n, &number);
+    }
+    if (reply->fd < 0 && number != 0) {
+        say(reply, "", strerror(number));
+    } else if (reply->fd >= 0) {
+        reply->why[0] = '\0';
+    }
+}
+
+static void
+answer(const struct dial_request *request, bool loopback_only,
+    struct dial_reply *reply)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+        .ai_socktype = SOCK_STREAM,
+        .ai_flags = AI_NUMERICSERV};
+    char host[DIAL_ADDRESS_MAX + 1], port[DIAL_PORT_MAX + 1];
+    struct addrinfo *list = NULL;
+    reply->number = request->number;
+    reply->fd = -1;
+    if (!dial_split(request->address, host, port)) {
+        say(reply, "the address is not HOST:PORT", "");
+        return;
+    }
+    int result = getaddrinfo(host, port, &hints, &list);
+    if (result != 0) {
+        say(reply, "no such host: ",
+            result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result));
+        return;
+    }
+    try_all(list, loopback_only, reply);
+    freeaddrinfo(list);
+}
+
+/* Waits for room in the pair. False: nobody is there any more. */
+static bool
+reply_to(int pair_fd, const struct dial_reply *reply)
+{
+    int number;
+    while ((number = dial_send_reply(pair_fd, reply)) == EAGAIN) {
+        struct pollfd poll_fd = {.fd = pair_fd, .events = POLLOUT};
+        (void)poll(&poll_fd, 1, -1);
+    }
+    return number == 0;
+}
+
+static _Noreturn void
+answer_all(int pair_fd, bool loopback_only)
+{
+    struct dial_request request;
+    for (;;) {
+        struct pollfd poll_fd = {.fd = pair_fd, .events = POLLIN};
+        int number = dial_receive_request(pair_fd, &request);
+        if (number == EAGAIN) {
+            (void)poll(&poll_fd, 1, -1);
+            continue;
+        }
+        struct dial_reply reply = {0};
+        if (number != 0) {
+            _exit(EXIT_SUCCESS); /* the server is gone, or not itself */
+        }
+        answer(&request, loopback_only, &reply);
+        bool is_sent = reply_to(pair_fd, &reply);
+        if (reply.fd >= 0) {
+            close(reply.fd);
+        }
+        if (!is_sent) {
+            _exit(EXIT_SUCCESS);
+        }
+    }
+}
+
+/* Signals that are meant for the server reach its whole group from a terminal
+ * or a service manager: the child ends when the server does. */
+static void
+ignore_signals(void)
+{
+    static const int signals[] = {
+        SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        (void)signal(signals[i], SIG_IGN);
+    }
+}
+
+/* The child's whole life. */
+static _Noreturn void
+live(const char *user, bool holds_files, bool loopback_only, int pair_fd)
+{
+    const struct sandbox_config sandbox = {
+        .files = SANDBOX_ON, .may_connect = true};
+    struct buf why = {0};
+    char word = 0;
+    ignore_signals();
+    /* a look-up with a server that is not there takes 6 seconds, not 30 */
+    (void)setenv("RES_OPTIONS", "timeout:2 attempts:1", 0);
+    (void)prctl(PR_SET_NAME, "tallyd-connect");
+    int err = process_keep_only(&pair_fd, &why);
+    if (err == 0) {
+        err = process_drop_user(user, &why);
+    }
+    if (err == 0) {
+        err = process_drop_capabilities(&why);
+    }
+    /* becoming another user has taken it back */
+    if (err != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        _exit(EXIT_FAILURE);
+    }
+    if (holds_files) {
+        (void)sandbox_hold_files(&sandbox, &why);
+    }
+    buf_fini(&why);
+    if (send(pair_fd, &word, 1, MSG_NOSIGNAL) != 1) {
+        _exit(EXIT_SUCCESS);
+    }
+    answer_all(pair_fd, loopback_only);
+}
+
+/* The child has got where nothing can fail any more. */
+static bool
+has_begun(int pair_fd)
+{
+    char word;
+    ssize_t n;
+    do {
+        n = recv(pair_fd, &word, 1, 0);
+    } while (n < 0 && errno == EINTR);
+    return n == 1;
+}
+
+int
+dialler_start(const char *user, bool holds_files, bool loopback_only,
+    int *pair_fd, struct buf *message)
+{
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
+        buf_addf(
+            message, "cannot make a pair of sockets: %s", strerror(errno));
+        return ERR_SYSTEM;
+    }
+    fflush(NULL); /* else both would write what is in the streams */
+    pid_t child = fork();
+    if (child == 0) {
+        live(user, holds_files, loopback_only, fds[1]);
+    }
+    close(fds[1]);
+    if (child < 0 || !has_begun(fds[0]) ||
+        fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0) {
+        buf_addf(message, "no process that connects to other servers: %s",
+            child < 0 ? strerror(errno) : "it has ended at once");
+        close(fds[0]);
+        return ERR_SYSTEM;
+    }
+    *pair_fd = fds[0];
+    return 0;
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* repl/node: replicas follow a primary over sockets, whatever becomes of these;
+ * what is committed waits for them; roles change. */
+#include "unit/node_help.h"
+
+enum { ROUNDS = 40, CHANGES = WORLD_CHANGES };
+
+START_TEST(test_follow)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    host_open(&w.c, w.a.address);
+    ck_assert_int_eq(store_fault(w.a.rig.store), 0);
+    ck_assert_int_eq(store_fault(w.b.rig.store), ERR_NOT_PRIMARY);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    for (int i = 0; i < ROUNDS; i++) {
+        (void)change_some(&w.a, CHANGES);
+    }
+    ck_assert_int_eq(edit(w.a.rig.store, "add column w wd"), 0);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(host_is_followed(&w.a, &w.c));
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    ck_assert(hosts_are_equal(&w.a, &w.c, "w"));
+    WAIT_UNTIL(host_stat(&w.a, "replicas") == 2);
+    ck_assert(host_says(&w.a, "role", "primary"));
+    ck_assert(host_says(&w.b, "role", "replica"));
+    ck_assert(host_says(&w.b, "link_status", "up"));
+    ck_assert(host_says(&w.b, "primary", "a"));
+    ck_assert_uint_eq(host_stat(&w.a, "frames_bad"), 0);
+    ck_assert_uint_eq(host_stat(&w.b, "links"), 1);
+    host_close(&w.a);
+    host_close(&w.b);
+    host_close(&w.c);
+    world_fini(&w);
+}
+END_TEST
+
+/* Connections break anywhere, also within frames. */
+START_TEST(test_breaks)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    atomic_store(&w.b.relay_bytes, 8000);
+    host_open(&w.b, w.a.address);
+    uint64_t links = 0;
+    for (int i = 0; i < ROUNDS || links < 8; i++) {
+        (void)change_some(&w.a, CHANGES);
+        if (i % 4 == 0) {
+            uint64_t n = host_stat(&w.b, "links");
+            WAIT_UNTIL(
+                host_is_followed(&w.a, &w.b) || host_stat(&w.b, "links") != n);
+        }
+        links = host_stat(&w.b, "links");
+    }
+    atomic_store(&w.b.relay_bytes, 0);
+    (void)change_some(&w.a, CHANGES);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    ck_assert_uint_eq(host_stat(&w.a, "frames_bad"), 0);
+    ck_assert_uint_eq(host_stat(&w.b, "frames_bad"), 0);
+    ck_assert_uint_eq(host_stat(&w.a, "sync_partial_err"), 0);
+    ck_assert_uint_eq(host_stat(&w.a, "sync_full"), 0);
+    ck_assert_uint_ge(host_stat(&w.a, "sync_partial_ok"), 2);
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* What is committed waits for a replica; and so many are asked for. */
+START_TEST(test_semi_sync)
+{
+    struct world w;
+    world_init(&w, 1, 1);
+    ck_assert_int_eq(store_fault(w.a.rig.store), ERR_FEW_REPLICAS);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(store_fault(w.a.rig.store) == 0);
+    uint64_t seq = change_some(&w.a, 1);
+    ck_assert_int_eq(rig_commit(&w.a.rig, seq), STORE_COMMITTED);
+    struct store_position position;
+    store_position(w.b.rig.store, &position);
+    ck_assert_uint_ge(position.written, seq);
+    host_close(&w.b);
+    WAIT_UNTIL(host_stat(&w.a, "replicas") == 0);
+    WAIT_UNTIL(store_fault(w.a.rig.store) == ERR_FEW_REPLICAS);
+    /* who has asked before may still change: it waits for the replica */
+    seq = change_some(&w.a, 1);
+    ck_assert_int_eq(store_outcome(w.a.rig.store, seq), STORE_COMMIT_WAITS);
+    host_open(&w.b, w.a.address);
+    ck_assert_int_eq(rig_commit(&w.a.rig, seq), STORE_COMMITTED);
+    WAIT_UNTIL(store_fault(w.a.rig.store) == 0);
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+START_TEST(test_wait)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    ck_assert_uint_eq(host_wait(&w.a, 0, 1, 0), 0);
+    uint64_t seq = change_some(&w.a, 1);
+    ck_assert_uint_eq(host_wait(&w.a, seq, 1, 1), 0);
+    host_open(&w.b, w.a.address);
+    ck_assert_uint_eq(host_wait(&w.a, seq, 1, 0), 1);
+    ck_assert_uint_ge(store_applied(w.b.rig.store), seq);
+    host_open(&w.c, w.a.address);
+    seq = change_some(&w.a, 10);
+    ck_assert_uint_eq(host_wait(&w.a, seq, 2, 0), 2);
+    ck_assert_uint_ge(store_applied(w.c.rig.store), seq);
+    ck_assert_uint_eq(host_wait(&w.b, seq, 1, 0), 0); /* no primary */
+    host_close(&w.b);
+    host_close(&w.c);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* Who waits is answered at a stop. */
+START_TEST(test_stop)
+{
+    struct world w;
+    struct answer answer;
+    struct node_wait wait = {.seq = UINT64_MAX, .n = 1, .n_have = 7};
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    answer_init(&answer);
+    wait.call = call_of(&answer);
+    node_wait(w.a.node, &wait);
+    host_close(&w.a);
+    answer_wait(&answer);
+    answer_fini(&answer);
+    ck_assert_uint_eq(wait.n_have, 0);
+    WAIT_UNTIL(host_says(&w.b, "link_status", "down"));
+    host_close(&w.b);
+    world_fini(&w);
+}
+END_TEST
+
+/* A replica becomes the primary; the old one, and perhaps the other replica,
+ * have batches too many: these are cut, and all are the same in the end. */
+START_TEST(test_roles)
+{
+    struct world w;
+    char follows[NODE_ADDRESS_MAX + 1];
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    host_open(&w.c, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(host_is_followed(&w.a, &w.c));
+    uint64_t term = host_stat(&w.a, "term");
+    ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
+    WAIT_UNTIL(host_says(&w.b, "role", "primary"));
+    ck_assert_uint_gt(host_stat(&w.b, "term"), term);
+    ck_assert_int_eq(store_fault(w.b.rig.store), 0);
+    (void)change_some(&w.a, 3); /* of which b does not hear */
+    ck_assert_int_eq(host_replicaof(&w.c, w.b.address), 0);
+    (void)change_some(&w.b, CHANGES);
+    ck_assert_int_eq(host_replicaof(&w.a, w.b.address), 0);
+    node_follows(w.a.node, follows);
+    ck_assert_str_eq(follows, w.b.address);
+    ck_assert_int_eq(store_fault(w.a.rig.store), ERR_NOT_PRIMARY);
+    WAIT_UNTIL(atomic_load(&w.a.n_reloads) == 1); /* for the cut */
+    ck_assert_uint_eq(host_stat(&w.a, "cuts"), 1);
+    host_load_again(&w.a);
+    WAIT_UNTIL(host_is_followed(&w.b, &w.a));
+    WAIT_UNTIL(
+        host_is_followed(&w.b, &w.c) || atomic_load(&w.c.n_reloads) == 1);
+    if (atomic_load(&w.c.n_reloads) == 1) { /* it had them, too */
+        host_load_again(&w.c);
+        WAIT_UNTIL(host_is_followed(&w.b, &w.c));
+    }
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    ck_assert(hosts_are_equal(&w.c, &w.b, "w"));
+    ck_assert_uint_eq(
+        host_stat(&w.b, "sync_partial_err"), 1 + atomic_load(&w.c.n_reloads));
+    ck_assert_uint_eq(host_stat(&w.b, "sync_full"), 0);
+    host_close(&w.a);
+    struct replica_file file;
+    ck_assert_int_eq(replica_file_read(w.a.rig.data.disk, &file), 0);
+    ck_assert_uint_eq(file.cut_seq, 0);
+    ck_assert_uint_eq(file.promised, host_stat(&w.b, "term"));
+    ck_assert(!file.is_doubtful && file.is_clean);
+    host_close(&w.b);
+    host_close(&w.c);
+    world_fini(&w);
+}
+END_TEST
+
+/* An empty directory becomes a copy; a second one beside it waits its turn. */
+START_TEST(test_snapshot)
+{
+    struct world w;
+    struct host d, e;
+    world_init(&w, 0, 0);
+    (void)change_some(&w.a, CHANGES);
+    ck_assert_int_eq(rig_seal_all(&w.a.rig), 0);
+    (void)change_some(&w.a, CHANGES);
+    host_init(&d, "d", 4);
+    host_init(&e, "e", 5);
+    host_open(&d, w.a.address);
+    host_open(&e, w.a.address);
+    WAIT_UNTIL(atomic_load(&d.n_reloads) == 1);
+    ck_assert(host_says(&d, "role", "syncing"));
+    (void)change_some(&w.a, CHANGES);
+    host_load_again(&d);
+    WAIT_UNTIL(host_is_followed(&w.a, &d));
+    WAIT_UNTIL(atomic_load(&e.n_reloads) == 1);
+    host_load_again(&e);
+    WAIT_UNTIL(host_is_followed(&w.a, &e));
+    ck_assert(hosts_are_equal(&w.a, &d, "w"));
+    ck_assert(hosts_are_equal(&w.a, &e, "w"));
+    ck_assert_uint_ge(host_stat(&w.a, "sync_full"), 2);
+    ck_assert_uint_gt(host_stat(&w.a, "sync_bytes"), 0);
+    host_close(&d);
+    host_close(&e);
+    host_close(&w.a);
+    host_fini(&d);
+    host_fini(&e);
+    world_fini(&w);
+}
+END_TEST
+
+/* Fills some files of the log, and lets go of those that are not needed. */
+static void
+fill_files(struct host *host)
+{
+    uint64_t file = rig_stat(&host->rig, "file");
+    while (rig_stat(&host->rig, "file") < file + 3) {
+        (void)change_some(host, CHANGES);
+    }
+    ck_assert_int_eq(rig_checkpoint(&host->rig), 0);
+}
+
+/* The log is kept for a replica that has gone; but not more than its bound. */
+START_TEST(test_place)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    host_close(&w.b);
+    WAIT_UNTIL(host_stat(&w.a, "replicas") == 0);
+    WAIT_UNTIL(host_stat(&w.a, "places") == 1);
+    fill_files(&w.a);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(host_stat(&w.a, "places") == 0);
+    ck_assert_uint_eq(host_stat(&w.a, "sync_full"), 0);
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.b);
+    host_close(&w.a);
+    w.a.config.backlog_bytes = 1;
+    host_open(&w.a, NULL);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    host_close(&w.b);
+    WAIT_UNTIL(host_stat(&w.a, "replicas") == 0);
+    fill_files(&w.a);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(atomic_load(&w.b.n_reloads) == 1);
+    host_load_again(&w.b);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    ck_assert_uint_eq(host_stat(&w.a, "sync_full"), 1);
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* The disk of a replica has no room: nothing is lost by that. */
+START_TEST(test_full_disk)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    fake_disk_limit(w.b.rig.fake, 1);
+    while (!host_replica_says(&w.a, "b", "disk_full=1")) {
+        (void)change_some(&w.a, CHANGES); /* until a file is full */
+        host_pause();
+    }
+    ck_assert(!host_is_followed(&w.a, &w.b));
+    fake_disk_limit(w.b.rig.fake, UINT64_MAX);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(host_replica_says(&w.a, "b", "disk_full=0"));
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* Who does not know the secret, or is of another group, is not served. */
+START_TEST(test_strangers)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    if (proof_is_there()) {
+        w.b.secret.n_bytes = PROOF_SECRET_MIN;
+        host_open(&w.b, w.a.address);
+        WAIT_UNTIL(host_stat(&w.b, "links") >= 2);
+        ck_assert(host_says(&w.b, "link_status", "down"));
+        host_close(&w.b);
+        w.b.secret.n_bytes = 0;
+    }
+    ck_assert(node_name_set(&w.b.config.group, "other", 5));
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_stat(&w.b, "links") >= 2);
+    ck_assert(host_says(&w.b, "link_status", "down"));
+    host_close(&w.b);
+    ck_assert_uint_eq(host_stat(&w.a, "sync_partial_ok"), 0);
+    /* one that is no primary says so */
+    host_open(&w.b, w.a.address);
+    host_open(&w.c, w.b.address);
+    WAIT_UNTIL(host_stat(&w.b, "refused") >= 2);
+    host_close(&w.b);
+    host_close(&w.c);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* Reads until the other end closes; how many bytes came. */
+static size_t
+read_all(int fd, uint8_t *bytes, size_t size)
+{
+    size_t len = 0;
+    ssize_t n;
+    while ((n = recv(fd, bytes + len, size - len, 0)) > 0) {
+        len += (size_t)n;
+    }
+    return len;
+}
+
+START_TEST(test_garbage)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    for (unsigned i = 0; i < 20; i++) {
+        uint8_t bytes[4096];
+        int fd = connect_to(w.a.address);
+        ck_assert_int_ge(fd, 0);
+        for (size_t k = 0; k < sizeof bytes; k++) {
+            bytes[k] = (uint8_t)random_below(&w.a.random, 256);
+        }
+        (void)send(fd, bytes, sizeof bytes, MSG_NOSIGNAL);
+        (void)read_all(fd, bytes, sizeof bytes);
+        (void)close(fd);
+    }
+    WAIT_UNTIL(host_stat(&w.a, "frames_bad") == 20);
+    (void)change_some(&w.a, CHANGES);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    ck_assert_uint_eq(host_stat(&w.b, "links"), 1);
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* One replica too many is told so. */
+START_TEST(test_too_many)
+{
+    struct world w;
+    int fd[NODE_STREAMS_MAX];
+    uint8_t bytes[1024];
+    world_init(&w, 0, 0);
+    for (unsigned i = 0; i < NODE_STREAMS_MAX; i++) {
+        fd[i] = connect_to(w.a.address);
+        ck_assert_int_ge(fd[i], 0);
+        ck_assert_int_eq(recv(fd[i], bytes, 48, MSG_WAITALL), 48);
+        ck_assert_uint_eq(bytes[5], STREAM_CHALLENGE);
+    }
+    int one_more = connect_to(w.a.address);
+    ck_assert_int_ge(one_more, 0);
+    ck_assert_uint_gt(read_all(one_more, bytes, sizeof bytes), 32);
+    ck_assert_uint_eq(bytes[5], STREAM_ERROR);
+    (void)close(one_more);
+    WAIT_UNTIL(host_stat(&w.a, "refused") == 1);
+    for (unsigned i = 0; i < NODE_STREAMS_MAX; i++) {
+        (void)close(fd[i]);
+    }
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* One that does not read holds nobody up, and comes again. */
+START_TEST(test_slow)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    w.b.config.timeout_ms = 500;
+    atomic_store(&w.b.relay_bytes, UINT64_MAX);
+    host_open(&w.b, w.a.address);
+    host_open(&w.c, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    atomic_store(&w.b.is_stuck, true);
+    for (int i = 0; i < ROUNDS; i++) {
+        (void)change_some(&w.a, CHANGES);
+    }
+    WAIT_UNTIL(host_is_followed(&w.a, &w.c));
+    WAIT_UNTIL(host_says(&w.b, "link_status", "down"));
+    atomic_store(&w.b.is_stuck, false);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.b);
+    host_close(&w.c);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
+        test_wait, test_stop, test_roles, test_full_disk, test_snapshot,
+        test_place, test_strangers, test_garbage, test_too_many, test_slow};
+    return run_tests("node", tests, COUNT_OF(tests));
+}
