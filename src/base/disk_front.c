@@ -15,17 +15,18 @@ struct disk_front {
     struct disk disk; /* first: what callers hold */
     uint32_t magic;   /* FRONT_MAGIC */
     struct disk *under;
+    void *context; /* whoever made it */
 };
 
 int
-disk_front_create(
-    const struct disk_calls *calls, struct disk *under, struct disk **out)
+disk_front_create(const struct disk_calls *calls, struct disk *under,
+    void *context, struct disk **out)
 {
     struct disk_front *it = malloc(sizeof *it);
     if (it == NULL) {
         return ENOMEM;
     }
-    *it = (struct disk_front){{calls}, FRONT_MAGIC, under};
+    *it = (struct disk_front){{calls}, FRONT_MAGIC, under, context};
     *out = &it->disk;
     return 0;
 }
@@ -47,6 +48,14 @@ disk_front_under(struct disk *disk)
     const struct disk_front *it = (const struct disk_front *)disk;
     ASSERT(it->magic == FRONT_MAGIC);
     return it->under;
+}
+
+void *
+disk_front_context(struct disk *disk)
+{
+    const struct disk_front *it = (const struct disk_front *)disk;
+    ASSERT(it->magic == FRONT_MAGIC);
+    return it->context;
 }
 
 void

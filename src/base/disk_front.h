@@ -11,15 +11,19 @@
  * module's that makes the front. */
 
 /* Makes one. calls: static; those about open files as in
- * DISK_FRONT_FILE_CALLS. *out is the caller's, freed by disk_front_destroy;
- * under must outlive it. 0 or ENOMEM. */
-int disk_front_create(
-    const struct disk_calls *calls, struct disk *under, struct disk **out);
+ * DISK_FRONT_FILE_CALLS. context: of the module that makes it, or NULL. *out is
+ * the caller's, freed by disk_front_destroy; under must outlive it. 0 or
+ * ENOMEM. */
+int disk_front_create(const struct disk_calls *calls, struct disk *under,
+    void *context, struct disk **out);
 /* NULL is fine. */
 void disk_front_destroy(struct disk **disk);
 
 /* What disk, of disk_front_create, is in front of. */
 struct disk *disk_front_under(struct disk *disk);
+
+/* What it was made with. */
+void *disk_front_context(struct disk *disk);
 
 /* The calls that go straight through; as in struct disk_calls. */
 void disk_front_close(struct disk *disk, int fd);

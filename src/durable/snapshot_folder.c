@@ -88,7 +88,7 @@ static const struct disk_calls folder_calls = {DISK_FRONT_FILE_CALLS,
 int
 snapshot_folder_create(struct disk *under, struct disk **out)
 {
-    return disk_front_create(&folder_calls, under, out);
+    return disk_front_create(&folder_calls, under, NULL, out);
 }
 
 void

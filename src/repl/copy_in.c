@@ -21,6 +21,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/checksum.h"
+#include "base/disk_front.h"
 #include "base/err.h"
 #include "base/give_way.h"
 #include "durable/snapshot_put.h"
@@ -37,7 +38,7 @@ _Static_assert((int)MESSAGE_NAME_MAX <= (int)SNAPSHOT_SOURCE_MAX,
 
 struct copy_in {
     struct copy_end end;
-    struct disk *disk;
+    struct disk *disk; /* owned; see copy__disk_create */
     uint64_t epoch;
     /* the thread's: */
     struct snapshot_put put;
@@ -483,15 +484,19 @@ copy_in_start(const struct copy_in_config *config, struct copy_in **in)
     copy->end.context = config->context;
     copy->end.logger = config->logger;
     copy->end.clock = &clock_system;
-    copy->disk = config->disk;
     copy->epoch = config->epoch;
     err = copy__init(&copy->end,
         (struct copy_queue){.bytes = COPY_DATA_BYTES, .n_pieces = COPY_PIECES},
         (struct copy_queue){.bytes = COPY_HAVE_BYTES, .n_pieces = 1});
+    if (err == 0 &&
+        copy__disk_create(config->disk, &copy->end, &copy->disk) != 0) {
+        err = ERR_NO_MEMORY;
+    }
     if (err == 0) {
         err = copy__start(&copy->end, run, copy);
     }
     if (err != 0) {
+        disk_front_destroy(&copy->disk);
         copy__fini(&copy->end);
         free(copy);
         return err;
@@ -544,6 +549,7 @@ copy_in_destroy(struct copy_in **copy)
     }
     copy__stop(&(*copy)->end);
     pthread_join((*copy)->end.thread, NULL);
+    disk_front_destroy(&(*copy)->disk);
     copy__fini(&(*copy)->end);
     free(*copy);
     *copy = NULL;

@@ -48,8 +48,8 @@ enum copy_next copy_in_next(struct copy_in *copy, struct copy_piece *piece);
 
 void copy_in_figures(struct copy_in *copy, struct copy_figures *figures);
 
-/* As of copy_out.h. A check under way is not given up: destroy waits for it,
- * and the exchange may be ordered then. */
+/* As of copy_out.h. At a stop that comes late the exchange may be ordered all
+ * the same: copy_in_next says so when it is over. */
 void copy_in_stop(struct copy_in *copy);
 bool copy_in_is_over(struct copy_in *copy);
 void copy_in_destroy(struct copy_in **copy);

@@ -3,6 +3,7 @@
 #define REPL_COPY_PRIV_H
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "durable/snapshot_files.h"
@@ -101,6 +102,12 @@ void copy__expect(struct copy_end *end, uint64_t files, uint64_t bytes);
 /* How it has come out: err 0: well. what: static, see struct copy_figures; with
  * a stop there is nobody to be told. */
 void copy__end(struct copy_end *end, int err, const char *what);
+
+/* A disk in front of another one, of which all reads fail (ECANCELED) from a
+ * stop on. *out is the caller's, freed by disk_front_destroy; both must outlive
+ * it. 0 or ENOMEM. */
+int copy__disk_create(
+    struct disk *under, struct copy_end *end, struct disk **out);
 
 /* The last thing that the thread does with it. */
 void copy__over(struct copy_end *end);

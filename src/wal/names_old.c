@@ -171,7 +171,7 @@ static const struct disk_calls old_calls = {DISK_FRONT_FILE_CALLS,
 int
 names_old_create(struct disk *under, struct disk **out)
 {
-    return disk_front_create(&old_calls, under, out);
+    return disk_front_create(&old_calls, under, NULL, out);
 }
 
 void

@@ -427,6 +427,55 @@ START_TEST(test_stop)
 }
 END_TEST
 
+/* The check of what has come is given up at a stop, and nothing is ordered. */
+START_TEST(test_stop_in_check)
+{
+    struct rig from, to;
+    struct join join;
+    const struct join_config config = {.from = &from, .to = &to, .seed = 5};
+    uint64_t all;
+
+    begin_from(&from, 5);
+    begin_to(&to, 77);
+    ck_assert_int_eq(join_start(&join, &config), 0);
+    join_run(&join);
+    all = join.down.n;
+    join_end(&join);
+    rig_fini(&to);
+
+    begin_to(&to, 78);
+    copy_but_for_end(&config, all);
+    ck_assert_int_eq(join_start(&join, &config), 0);
+    while (join.is_out != COPY_DONE || join.down.bytes.len > 0) {
+        bool any = join_send(&join);
+
+        if (join.up.n > 0) { /* from then on only the check reads */
+            fake_disk_hold(to.fake, FAKE_READ);
+        }
+        any |= join_bring(&join, &join.down, true);
+        any |= join_bring(&join, &join.up, false);
+        if (!any && join.is_out != COPY_DONE) {
+            ck_assert_int_eq(sem_wait(&join.wake), 0);
+        }
+    }
+    fake_disk_wait_held(to.fake);
+    copy_in_stop(join.in);
+    unsigned n_reads = fake_disk_count(to.fake, FAKE_READ);
+    fake_disk_let_go(to.fake);
+    while (!copy_in_is_over(join.in)) {
+        ck_assert_int_eq(sem_wait(&join.wake), 0);
+    }
+    ck_assert_uint_le(fake_disk_count(to.fake, FAKE_READ), n_reads + 1);
+    ck_assert(!has_file(&to, SNAPSHOT_PREFIX SNAPSHOT_EXCHANGE));
+    join_end(&join);
+    ck_assert_int_eq(join_once(&config, &join), COPY_DONE);
+    ck_assert_uint_eq(join.in_figures.files_moved, 0);
+    join_judge(&to, &from, join.last_seq);
+    rig_fini(&to);
+    end_from(&from);
+}
+END_TEST
+
 /* Until it is stopped, or its time is over, the log behind the snapshot is
  * kept; another snapshot may be taken meanwhile. */
 START_TEST(test_hold)
@@ -553,6 +602,7 @@ main(void)
     tcase_add_test(tcase, test_meddling);
     tcase_add_test(tcase, test_made_up);
     tcase_add_test(tcase, test_stop);
+    tcase_add_test(tcase, test_stop_in_check);
     tcase_add_test(tcase, test_hold);
     tcase_add_test(tcase, test_rate);
     tcase_add_test(tcase, test_rate_of_copy);

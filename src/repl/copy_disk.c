@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A disk in front of another one that reads nothing any more once a copy is to
+ * stop: so whoever reads a whole directory through it ends soon.
+ *
+ * What can go wrong: what can go wrong with the disk behind. */
+#include "repl/copy_priv.h"
+
+#include "base/disk_front.h"
+
+#include <errno.h>
+
+static int
+copy_open(struct disk *disk, const char *name, enum disk_open how, int *fd)
+{
+    struct disk *under = disk_front_under(disk);
+
+    return under->calls->open(under, name, how, fd);
+}
+
+static int
+copy_read(struct disk *disk, int fd, void *bytes, size_t len, uint64_t at,
+    size_t *n_read)
+{
+    return copy__is_stopping(disk_front_context(disk))
+        ? ECANCELED
+        : disk_front_read(disk, fd, bytes, len, at, n_read);
+}
+
+static int
+copy_look(struct disk *disk, const char *name, int fd, struct disk_file *out)
+{
+    struct disk *under = disk_front_under(disk);
+
+    return under->calls->look(under, name, fd, out);
+}
+
+static int
+copy_rename(struct disk *disk, const char *from, const char *to)
+{
+    struct disk *under = disk_front_under(disk);
+
+    return under->calls->rename(under, from, to);
+}
+
+static int
+copy_unlink(struct disk *disk, const char *name)
+{
+    struct disk *under = disk_front_under(disk);
+
+    return under->calls->unlink(under, name);
+}
+
+static int
+copy_list(struct disk *disk, void (*name_fn)(void *context, const char *name),
+    void *context)
+{
+    struct disk *under = disk_front_under(disk);
+
+    return under->calls->list(under, name_fn, context);
+}
+
+static const char *
+copy_text(struct disk *disk, int error)
+{
+    return error == ECANCELED ? "the copy is given up"
+                              : disk_front_text(disk, error);
+}
+
+static const struct disk_calls copy_calls = {.open = copy_open,
+    .close = disk_front_close,
+    .read = copy_read,
+    .write = disk_front_write,
+    .allocate = disk_front_allocate,
+    .truncate = disk_front_truncate,
+    .punch = disk_front_punch,
+    .next_data = disk_front_next_data,
+    .size = disk_front_size,
+    .room = disk_front_room,
+    .look = copy_look,
+    .sync = disk_front_sync,
+    .rename = copy_rename,
+    .unlink = copy_unlink,
+    .sync_names = disk_front_sync_names,
+    .list = copy_list,
+    .ring = disk_front_ring,
+    .text = copy_text,
+    .uncache = disk_front_uncache};
+
+int
+copy__disk_create(struct disk *under, struct copy_end *end, struct disk **out)
+{
+    return disk_front_create(&copy_calls, under, end, out);
+}
