@@ -570,7 +570,7 @@ START_TEST(test_session_cache)
         ck_assert(shake(&pair));
         ck_assert_int_eq(SSL_session_reused(pair.client.ssl), i);
         ck_assert_uint_eq(
-            tls_stream_new_sessions(pair.stream), (unsigned)(1 - i));
+            tls_stream__new_sessions(pair.stream), (unsigned)(1 - i));
         converse(&pair);
         SSL_SESSION_free(session);
         session = SSL_get1_session(pair.client.ssl);
