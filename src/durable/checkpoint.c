@@ -423,7 +423,8 @@ is_ending(const struct pass *pass)
 }
 
 /* Waits until those who have copies have all up to that batch. A stop does not
- * wait, for nobody will say so any more. */
+ * wait, for nobody will say so any more. Whoever asks for a snapshot gets the
+ * one before this step: it may be for the copy that is waited for. */
 static int
 await_committed(const struct pass *pass, uint64_t seq)
 {
@@ -432,6 +433,7 @@ await_committed(const struct pass *pass, uint64_t seq)
         if (is_ending(pass)) {
             return ERR_CLOSED;
         }
+        checkpoint__hand_over_early(pass->owner);
         clock_sleep_until(clock, clock_now_ns(clock) + LOOK_NS);
     }
     return 0;

@@ -80,6 +80,8 @@ void checkpoint__answer(struct store_call *calls, int err);
 /* Answers who waits for a snapshot: with one of what is on the disk now, behind
  * a step; or, where err is not 0, that there is none. */
 void checkpoint__hand_over(struct checkpointer *owner, int err);
+/* The same in the midst of a step, before its manifest is on the disk. */
+void checkpoint__hand_over_early(struct checkpointer *owner);
 
 /* ---- checkpoint_look.c ---- */
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Hands a snapshot over behind a step: the manifest is on the disk then, all
  * that it names is there, and this thread is the only one that removes any of
- * it. A step is asked for, so that nobody waits for a pass.
+ * it. A step is asked for, so that nobody waits for a pass. Before a step that
+ * waits for others it is the same with the manifest of the step before, or
+ * with the one that was loaded.
  *
  *   nobody -> want: is_snapshot_due -> hand over: open -> end: nobody
  *                                          \-> err: nobody             */
@@ -72,6 +74,17 @@ checkpoint__hand_over(struct checkpointer *owner, int err)
         checkpointer__end_snapshot(owner, due);
     }
     answer(due, err);
+}
+
+/* A manifest of which it is in doubt whether it lasts is as good here: either
+ * one is whole, and its files stay. One that somebody else has put there is
+ * not. */
+void
+checkpoint__hand_over_early(struct checkpointer *owner)
+{
+    if (!owner->is_foreign && owner->n_missing == 0) {
+        checkpoint__hand_over(owner, 0);
+    }
 }
 
 void

@@ -135,7 +135,7 @@ snapshot__open(struct snapshot *snapshot, struct checkpointer *owner)
     struct durable *durable = owner->durable;
     struct wal_place place;
     ASSERT(owner->magic == CHECKPOINTER_MAGIC);
-    ASSERT(!owner->is_in_doubt);
+    ASSERT(!owner->is_foreign);
     snapshot->owner = owner;
     snapshot->disk = durable->disk;
     snapshot->wal = durable->wal;
