@@ -190,8 +190,7 @@ judge(struct link_primary *link, const struct link_view *view,
     }
     link->verdict_seq = seq;
     link->sent = seq;
-    link->ack = (struct message_ack){
-        .written = seq,
+    link->ack = (struct message_ack){.written = seq,
         .synced = link__earlier(hello->synced, seq),
         .flags = (hello->flags & HELLO_DOUBTFUL) != 0 ? ACK_DOUBTFUL : 0};
 }

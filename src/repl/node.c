@@ -41,8 +41,9 @@ static const unsigned may_lead[NODE_STATES_N] = {
     [NODE_STATE_RELOADING] = BIT(ENDING),
     [NODE_STATE_ENDING] = 0};
 
-void
-node_move(struct node *node, enum node_state state)
+/* Goes to another state, which has to be one that may follow. */
+static void
+move_to(struct node *node, enum node_state state)
 {
     ASSERT_STEP(may_lead, node->state, state);
     node->state = state;
@@ -140,7 +141,7 @@ lead(struct node *node)
     node->follows[0] = '\0';
     mutex_unlock(&node->lock);
     node->term = term;
-    node_move(node, NODE_STATE_LEADING);
+    move_to(node, NODE_STATE_LEADING);
     /* relaxed: a number that stands for itself */
     atomic_store_explicit(
         &node->fresh_until_us, UINT64_MAX, memory_order_relaxed);
@@ -184,7 +185,7 @@ follow(struct node *node, const char *address)
         return 0;
     }
     if (node->state == NODE_STATE_STARTING) {
-        node_move(node, NODE_STATE_FOLLOWING);
+        move_to(node, NODE_STATE_FOLLOWING);
     }
     node->term = node->config.file.promised;
     node_set_primary(node, "", 0);
@@ -203,7 +204,7 @@ node_follows(struct node *node, char out[NODE_ADDRESS_MAX + 1])
 void
 node_reload(struct node *node)
 {
-    node_move(node, NODE_STATE_RELOADING);
+    move_to(node, NODE_STATE_RELOADING);
     node->config.reload_fn(node->config.context);
 }
 
@@ -369,7 +370,7 @@ is_to_end(struct node *node)
 static void
 end(struct node *node)
 {
-    node_move(node, NODE_STATE_ENDING);
+    move_to(node, NODE_STATE_ENDING);
     sender_end(node, true);
     receiver_end(node);
     do_orders(node);

@@ -102,8 +102,8 @@ struct node_order {
     struct store_call call; /* done_fn on the node's thread */
     char address[NODE_ADDRESS_MAX + 1];
     /* out: */
-    int err; /* 0: the role is that now, or, of a primary, when the directory has
-              * been loaded anew; ERR_CLOSED, ERR_SYSTEM (nobody can
+    int err; /* 0: the role is that now, or, of a primary, when the directory
+              * has been loaded anew; ERR_CLOSED, ERR_SYSTEM (nobody can
               * connect), or as of store_begin_term */
 };
 

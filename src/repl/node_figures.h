@@ -60,7 +60,7 @@ struct node_shown {
     uint64_t fresh_us; /* when what is shown was new; 0: not known */
     uint64_t heard_us; /* when something came from the primary; 0: never */
     bool is_few, is_doubtful, is_paused;
-    unsigned n_replicas;
+    unsigned n_replicas, n_places;
     struct node_replica replica[NODE_STREAMS_MAX];
     struct node_figures figures;
 };

@@ -91,9 +91,6 @@ node_clock_us(const struct node *node)
     return clock_now_ns(node->clock) / 1000;
 }
 
-/* Goes to another state, which has to be one that may follow. */
-void node_move(struct node *node, enum node_state state);
-
 /* node->position is of this moment. */
 void node_look(struct node *node);
 

@@ -1,324 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The states of a receiver:
+/* What a receiver does while it has a link: bytes are read, up to
+ * WIRE_READ_BYTES at a time, and made to frames; batches go to the store one by
+ * one. What the store has no room for waits here, with the bytes behind it, and
+ * nothing is read meanwhile. Once a turn the link is asked what is next: as a
+ * rule one ACK for all that has come.
  *
- *   IDLE <--> RESTING <--> DIALLING --> JOINED
- *     ^          ^                        |
- *     +----------+------- CLOSING <-------+
- *
- * JOINED: bytes are read, up to WIRE_READ_BYTES at a time, and made to frames;
- * batches go to the store one by one. What the store has no room for waits
- * here, with the bytes behind it, and nothing is read meanwhile. Once a turn
- * the link is asked what is next: as a rule one ACK for all that has come.
- *
- * What can go wrong: nobody connects, or the other end; the store does not take
- * a batch, or the disk a promise. Each ends the connection, if it is not to be
- * tried again soon; after a rest, longer each time, it connects again. */
+ * What can go wrong: the other end; the store does not take a batch, or the
+ * disk a promise. Each ends the connection, if it is not to be tried again
+ * soon. */
 #include "repl/receiver.h"
 
 #include "base/assert.h"
 #include "base/err.h"
-#include "base/steps.h"
-#include "repl/dial.h"
 #include "repl/node_priv.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
+#include "repl/receiver_priv.h"
 
 enum { NEXT_MAX = 64 /* orders of the link in one turn */ };
-
-#define BIT(name) STEP_TO(RECEIVER_##name)
-
-static const unsigned may_lead[RECEIVER_STATES_N] = {
-    [RECEIVER_IDLE] = BIT(RESTING) | BIT(IDLE),
-    [RECEIVER_RESTING] = BIT(IDLE) | BIT(DIALLING) | BIT(RESTING),
-    [RECEIVER_DIALLING] = BIT(IDLE) | BIT(RESTING) | BIT(JOINED),
-    [RECEIVER_JOINED] = BIT(CLOSING),
-    [RECEIVER_CLOSING] = BIT(IDLE) | BIT(RESTING)};
-
-static void
-move_to(struct receiver *receiver, enum receiver_state state)
-{
-    ASSERT_STEP(may_lead, receiver->state, state);
-    receiver->state = state;
-}
-
-/* 0 where there are no random numbers: good enough for a rest. */
-static uint32_t
-draw(void)
-{
-    uint32_t drawn;
-
-    return getrandom(&drawn, sizeof drawn, 0) == (ssize_t)sizeof drawn ? drawn
-                                                                       : 0;
-}
-
-/* ---- before there is a connection ---- */
-
-/* Connects again after a rest. */
-static void
-rest(struct receiver *receiver)
-{
-    struct node *node = receiver->node;
-    uint64_t ms = receiver->rest_ms;
-
-    if (receiver->address[0] == '\0') {
-        move_to(receiver, RECEIVER_IDLE);
-        return;
-    }
-    move_to(receiver, RECEIVER_RESTING);
-    receiver->until_us =
-        node_clock_us(node) + (ms / 2 + draw() % (ms / 2 + 1)) * 1000;
-    receiver->rest_ms =
-        ms * 2 < RECEIVER_REST_MS_MAX ? ms * 2 : RECEIVER_REST_MS_MAX;
-    node_wake_at(node, receiver->until_us);
-}
-
-/* A try to connect has failed. */
-static void
-fail_to_dial(struct receiver *receiver, const char *why)
-{
-    struct node *node = receiver->node;
-
-    node->figures.dial_errors++;
-    log_line(node->config.logger,
-        receiver->is_failing ? LOG_DEBUG : LOG_WARNING,
-        "cannot reach the primary at %s: %s", receiver->address, why);
-    receiver->is_failing = true;
-    rest(receiver);
-}
-
-/* What was put has to be written first, and a copy to be over: what the other
- * end is told at the beginning does not change until it answers. */
-static bool
-may_dial(struct receiver *receiver)
-{
-    return receiver->put <= receiver->node->position.written &&
-        receiver->copy == NULL;
-}
-
-static void
-dial(struct receiver *receiver)
-{
-    struct dial_request request = {.number = ++receiver->number};
-    int error;
-
-    if (!may_dial(receiver)) {
-        rest(receiver);
-        return;
-    }
-    ASSERT(sizeof request.address == sizeof receiver->address);
-    memcpy(request.address, receiver->address, sizeof request.address);
-    error = dial_send_request(receiver->node->config.dial_fd, &request);
-    if (error != 0) {
-        fail_to_dial(receiver, strerror(error));
-        return;
-    }
-    move_to(receiver, RECEIVER_DIALLING);
-    receiver->until_us = receiver->node->now_us + RECEIVER_DIAL_MS * 1000;
-    node_wake_at(receiver->node, receiver->until_us);
-}
-
-static void on_moved(struct wire *wire);
-static void on_wire_closed(struct wire *wire);
-
-/* There is a connection: a link begins. */
-static void
-join(struct receiver *receiver, int fd)
-{
-    struct node *node = receiver->node;
-    uint8_t nonce[STREAM_NONCE_BYTES];
-    int err;
-
-    receiver->wire =
-        (struct wire){.moved_fn = on_moved, .closed_fn = on_wire_closed};
-    if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce ||
-        stream_reader_init(&receiver->reader) != 0) {
-        close(fd);
-        fail_to_dial(receiver, err_text(ERR_NO_MEMORY));
-        return;
-    }
-    err = wire_open(&receiver->wire, &node->loop, fd, node->config.tls, true);
-    if (err != 0) {
-        stream_reader_fini(&receiver->reader);
-        fail_to_dial(receiver, err_text(err));
-        return;
-    }
-    move_to(receiver, RECEIVER_JOINED);
-    link_replica_init(&receiver->link, &node->self, nonce, node->now_us);
-    receiver->in_at = receiver->in_len = 0;
-    receiver->has_batches = receiver->has_batch = false;
-    receiver->is_paused = receiver->is_following = false;
-    node->figures.links++;
-    wire_read_on(&receiver->wire, true);
-}
-
-static void
-on_reply(uv_poll_t *poll, int status, int events)
-{
-    struct receiver *receiver = poll->data;
-    struct node *node = receiver->node;
-    struct dial_reply reply;
-    int error;
-
-    (void)status;
-    (void)events;
-    ASSERT(receiver->magic == RECEIVER_MAGIC);
-    node->now_us = node_clock_us(node);
-    error = dial_receive_reply(node->config.dial_fd, &reply);
-    if (error == EAGAIN) {
-        return;
-    }
-    if (error != 0) {
-        log_line(node->config.logger, LOG_ERROR,
-            "the process that connects is gone (%s): this server follows "
-            "nobody until it is started again",
-            strerror(error));
-        uv_poll_stop(&receiver->dial);
-        return;
-    }
-    if (receiver->state != RECEIVER_DIALLING ||
-        reply.number != receiver->number) {
-        if (reply.fd >= 0) { /* it has come too late */
-            close(reply.fd);
-        }
-    } else if (reply.fd < 0) {
-        fail_to_dial(receiver, reply.why);
-    } else {
-        join(receiver, reply.fd);
-    }
-}
-
-int
-receiver_start(struct node *node)
-{
-    struct receiver *receiver = &node->receiver;
-    int fd = node->config.dial_fd;
-
-    receiver->magic = RECEIVER_MAGIC;
-    receiver->node = node;
-    receiver->rest_ms = RECEIVER_REST_MS_MIN;
-    /* so that no reply to an earlier node is taken for one to this */
-    receiver->number = draw();
-    receiver->in = malloc(WIRE_READ_BYTES);
-    if (receiver->in == NULL) {
-        return ERR_NO_MEMORY;
-    }
-    if (fd < 0) {
-        return 0;
-    }
-    if (uv_poll_init(&node->loop, &receiver->dial, fd) != 0) {
-        return ERR_SYSTEM;
-    }
-    receiver->dial.data = receiver;
-    receiver->is_dial_open = true;
-    uv_poll_start(&receiver->dial, UV_READABLE, on_reply);
-    return 0;
-}
-
-void
-receiver_fini(struct node *node)
-{
-    copy_in_destroy(&node->receiver.copy);
-    free(node->receiver.in);
-    node->receiver.in = NULL;
-}
-
-/* ---- the end of a link ---- */
-
-static void
-on_wire_closed(struct wire *wire)
-{
-    struct receiver *receiver = (struct receiver *)wire;
-
-    ASSERT(receiver->magic == RECEIVER_MAGIC);
-    stream_reader_fini(&receiver->reader);
-    rest(receiver);
-}
-
-static void
-leave(struct receiver *receiver, bool gently)
-{
-    move_to(receiver, RECEIVER_CLOSING);
-    if (receiver->copy != NULL) {
-        copy_in_stop(receiver->copy);
-    }
-    if (gently) {
-        wire_end(&receiver->wire);
-    } else {
-        wire_close(&receiver->wire);
-    }
-}
-
-/* Says why the link is over, once for the same reason. */
-static void
-tell_end(struct receiver *receiver, const char *why)
-{
-    log_line(receiver->node->config.logger,
-        receiver->is_failing ? LOG_DEBUG : LOG_WARNING,
-        "the primary at %s: %s", receiver->address, why);
-    receiver->is_failing = true;
-}
-
-static void
-end_link(struct receiver *receiver)
-{
-    const struct link_end *end = &receiver->link.end;
-    char why[512];
-
-    node_count_end(receiver->node, end);
-    node_end_text(end, why, sizeof why);
-    tell_end(receiver, why);
-    leave(receiver, end->reason != LINK_TIMEOUT);
-}
-
-static void
-break_link(struct receiver *receiver, const char *why)
-{
-    tell_end(receiver, why);
-    leave(receiver, false);
-}
-
-void
-receiver_follow(struct node *node, const char *address)
-{
-    struct receiver *receiver = &node->receiver;
-
-    snprintf(receiver->address, sizeof receiver->address, "%s", address);
-    receiver->rest_ms = RECEIVER_REST_MS_MIN;
-    receiver->is_failing = false;
-    switch (receiver->state) {
-    case RECEIVER_JOINED:
-        leave(receiver, false);
-        return;
-    case RECEIVER_CLOSING:
-        return;
-    default:
-        rest(receiver);
-        receiver->until_us = node_clock_us(node);
-    }
-}
-
-void
-receiver_end(struct node *node)
-{
-    struct receiver *receiver = &node->receiver;
-
-    if (receiver->magic != RECEIVER_MAGIC) {
-        return; /* it was not started */
-    }
-    receiver_follow(node, "");
-    if (receiver->state == RECEIVER_CLOSING) {
-        wire_close(&receiver->wire);
-    }
-    if (receiver->is_dial_open) {
-        receiver->is_dial_open = false;
-        uv_close((uv_handle_t *)&receiver->dial, NULL);
-    }
-}
 
 /* ---- what comes ---- */
 
@@ -346,7 +43,7 @@ pause_for(struct receiver *receiver, int err)
         "batch %llu of the primary at %s: %s",
         (unsigned long long)receiver->batch.seq, receiver->address,
         err_text(err));
-    break_link(receiver, "what it sends cannot be taken");
+    receiver_break(receiver, "what it sends cannot be taken");
     return false;
 }
 
@@ -484,7 +181,7 @@ begin_copy(struct receiver *receiver)
     int err = copy_in_start(&config, &receiver->copy);
 
     if (err != 0) {
-        break_link(receiver, err_text(err));
+        receiver_break(receiver, err_text(err));
         return false;
     }
     log_line(node->config.logger, LOG_WARNING,
@@ -536,8 +233,8 @@ take_frames(struct receiver *receiver)
 }
 
 /* Bytes wait, or it is to be looked at. */
-static void
-on_moved(struct wire *wire)
+void
+receiver_on_moved(struct wire *wire)
 {
     struct receiver *receiver = (struct receiver *)wire;
     struct node *node = receiver->node;
@@ -592,7 +289,7 @@ promise(struct receiver *receiver, uint64_t term)
         log_line(receiver->node->config.logger, LOG_ERROR,
             "term %llu of the primary cannot be promised: %s",
             (unsigned long long)term, err_file_text(err));
-        break_link(receiver, "its term is not promised");
+        receiver_break(receiver, "its term is not promised");
         return;
     }
     link_replica_promised(&receiver->link);
@@ -613,7 +310,7 @@ cut_log(struct receiver *receiver, uint64_t seq)
             "the log is to be cut behind batch %llu, and that cannot be "
             "noted: %s",
             (unsigned long long)seq, err_file_text(err));
-        break_link(receiver, "the log cannot be cut");
+        receiver_break(receiver, "the log cannot be cut");
         return;
     }
     node->figures.cuts++;
@@ -621,7 +318,7 @@ cut_log(struct receiver *receiver, uint64_t seq)
         "batches behind %llu are not the primary's: the log is cut, and the "
         "directory loaded anew",
         (unsigned long long)seq);
-    leave(receiver, false);
+    receiver_leave(receiver, false);
     node_reload(node);
 }
 
@@ -634,7 +331,7 @@ exchange(struct receiver *receiver)
     log_line(node->config.logger, LOG_WARNING,
         "a snapshot of the primary has come: the directory is loaded anew");
     if (receiver->state == RECEIVER_JOINED) {
-        leave(receiver, false);
+        receiver_leave(receiver, false);
     }
     node_reload(node);
 }
@@ -663,7 +360,7 @@ do_copy(struct receiver *receiver, uint64_t until_us)
     case COPY_FAILED:
         copy_in_figures(receiver->copy, &figures);
         receiver->rest_ms = RECEIVER_REST_MS_MAX;
-        break_link(receiver,
+        receiver_break(receiver,
             figures.what != NULL ? figures.what : err_file_text(figures.err));
         return false;
     default:
@@ -694,7 +391,7 @@ do_next(struct receiver *receiver, const struct link_node *here)
     case LINK_COPY:
         return do_copy(receiver, order.until_us);
     case LINK_CLOSE:
-        end_link(receiver);
+        receiver_end_link(receiver);
         return false;
     default:
         node_wake_at(node, order.until_us);
@@ -756,9 +453,9 @@ static void
 end_or_break(struct receiver *receiver)
 {
     if (receiver->link.state == LINK_REPLICA_ENDED) {
-        end_link(receiver);
+        receiver_end_link(receiver);
     } else {
-        break_link(receiver, receiver->wire.why);
+        receiver_break(receiver, receiver->wire.why);
     }
 }
 
@@ -770,7 +467,7 @@ look_for_life(struct receiver *receiver)
     uint64_t until_us = receiver->link.heard_us + node->self.timeout_us;
 
     if (node->now_us >= until_us && !receiver->is_paused) {
-        break_link(receiver, link_reason_text(LINK_TIMEOUT));
+        receiver_break(receiver, link_reason_text(LINK_TIMEOUT));
         return;
     }
     node_wake_at(node, until_us);
@@ -860,13 +557,13 @@ receiver_turn(struct node *node)
     switch (receiver->state) {
     case RECEIVER_RESTING:
         if (node->now_us >= receiver->until_us) {
-            dial(receiver);
+            receiver_dial(receiver);
         }
         node_wake_at(node, receiver->until_us);
         break;
     case RECEIVER_DIALLING:
         if (node->now_us >= receiver->until_us) {
-            fail_to_dial(receiver, "who connects does not answer");
+            receiver_fail_to_dial(receiver, "who connects does not answer");
         }
         node_wake_at(node, receiver->until_us);
         break;

@@ -182,8 +182,10 @@ is_place_over(const struct node *node, const struct sender_stream *place)
 {
     for (const struct sender_stream *it = node->sender.streams; it != NULL;
          it = it->next) {
-        if (it != place && (it->is_followed || it->is_parked) &&
-            it->opened_us >= place->opened_us &&
+        bool has_place = /* what is worked on is the other thread's */
+            it->is_parked || (!it->is_working && it->is_followed);
+
+        if (it != place && has_place && it->opened_us >= place->opened_us &&
             it->link.name_len == place->link.name_len &&
             memcmp(it->link.name, place->link.name, it->link.name_len) == 0) {
             return true;

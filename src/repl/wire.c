@@ -8,8 +8,8 @@
  * What is sent goes to the socket at once; what that does not take is kept, and
  * written when there is room. So at most what was given by one wire_send waits.
  *
- * With TLS a handshake comes first, of which nobody hears; what is read and sent
- * goes through a stream of it, and what waits are its records.
+ * With TLS a handshake comes first, of which nobody hears; what is read and
+ * sent goes through a stream of it, and what waits are its records.
  *
  * What can go wrong: the other end is gone, or memory is out for what has to be
  * kept. Then has_failed is set: who has read or sent looks at it, and closes. */

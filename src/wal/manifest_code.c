@@ -62,7 +62,7 @@ enum {
     VERSION_PRODUCERS = 3,
     VERSION_HISTORIES = 4,
     VERSION_NAMES = 5,
-    VERSION_KINDS = 6, /* it has the head of version 5 */
+    VERSION_KINDS = 6,                       /* it has the head of version 5 */
     VERSION_TERMS = MANIFEST_VERSION_NEWEST, /* with and without such kinds */
     HEAD_BYTES = 96,
     HEAD_MORE_BYTES = 16,     /* of version 2 and above */

@@ -192,6 +192,88 @@ START_TEST(test_roles)
 }
 END_TEST
 
+/* An empty directory becomes a copy; a second one beside it waits its turn. */
+START_TEST(test_snapshot)
+{
+    struct world w;
+    struct host d, e;
+    world_init(&w, 0, 0);
+    (void)change_some(&w.a, CHANGES);
+    ck_assert_int_eq(rig_seal_all(&w.a.rig), 0);
+    (void)change_some(&w.a, CHANGES);
+    host_init(&d, "d", 4);
+    host_init(&e, "e", 5);
+    host_open(&d, w.a.address);
+    host_open(&e, w.a.address);
+    WAIT_UNTIL(atomic_load(&d.n_reloads) == 1);
+    ck_assert(host_says(&d, "role", "syncing"));
+    (void)change_some(&w.a, CHANGES);
+    host_load_again(&d);
+    WAIT_UNTIL(host_is_followed(&w.a, &d));
+    WAIT_UNTIL(atomic_load(&e.n_reloads) == 1);
+    host_load_again(&e);
+    WAIT_UNTIL(host_is_followed(&w.a, &e));
+    ck_assert(hosts_are_equal(&w.a, &d, "w"));
+    ck_assert(hosts_are_equal(&w.a, &e, "w"));
+    ck_assert_uint_ge(host_stat(&w.a, "sync_full"), 2);
+    ck_assert_uint_gt(host_stat(&w.a, "sync_bytes"), 0);
+    host_close(&d);
+    host_close(&e);
+    host_close(&w.a);
+    host_fini(&d);
+    host_fini(&e);
+    world_fini(&w);
+}
+END_TEST
+
+/* Fills some files of the log, and lets go of those that are not needed. */
+static void
+fill_files(struct host *host)
+{
+    uint64_t file = rig_stat(&host->rig, "file");
+    while (rig_stat(&host->rig, "file") < file + 3) {
+        (void)change_some(host, CHANGES);
+    }
+    ck_assert_int_eq(rig_checkpoint(&host->rig), 0);
+}
+
+/* The log is kept for a replica that has gone; but not more than its bound. */
+START_TEST(test_place)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    host_close(&w.b);
+    WAIT_UNTIL(host_stat(&w.a, "replicas") == 0);
+    WAIT_UNTIL(host_stat(&w.a, "places") == 1);
+    fill_files(&w.a);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(host_stat(&w.a, "places") == 0);
+    ck_assert_uint_eq(host_stat(&w.a, "sync_full"), 0);
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.b);
+    host_close(&w.a);
+    w.a.config.backlog_bytes = 1;
+    host_open(&w.a, NULL);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    host_close(&w.b);
+    WAIT_UNTIL(host_stat(&w.a, "replicas") == 0);
+    fill_files(&w.a);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(atomic_load(&w.b.n_reloads) == 1);
+    host_load_again(&w.b);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    ck_assert_uint_eq(host_stat(&w.a, "sync_full"), 1);
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
 /* The disk of a replica has no room: nothing is lost by that. */
 START_TEST(test_full_disk)
 {
@@ -344,7 +426,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
-        test_wait, test_stop, test_roles, test_full_disk, test_strangers,
-        test_garbage, test_too_many, test_slow};
+        test_wait, test_stop, test_roles, test_full_disk, test_snapshot,
+        test_place, test_strangers, test_garbage, test_too_many, test_slow};
     return run_tests("node", tests, COUNT_OF(tests));
 }

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a receiver comes to a connection, and leaves it. The states:
+ *
+ *   IDLE <--> RESTING <--> DIALLING --> JOINED
+ *     ^          ^                        |
+ *     +----------+------- CLOSING <-------+
+ *
+ * What can go wrong: nobody connects, or nobody is there. After a rest, longer
+ * each time, it asks again. */
+#include "base/assert.h"
+#include "base/err.h"
+#include "base/steps.h"
+#include "repl/dial.h"
+#include "repl/node_priv.h"
+#include "repl/receiver_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define BIT(name) STEP_TO(RECEIVER_##name)
+
+static const unsigned may_lead[RECEIVER_STATES_N] = {
+    [RECEIVER_IDLE] = BIT(RESTING) | BIT(IDLE),
+    [RECEIVER_RESTING] = BIT(IDLE) | BIT(DIALLING) | BIT(RESTING),
+    [RECEIVER_DIALLING] = BIT(IDLE) | BIT(RESTING) | BIT(JOINED),
+    [RECEIVER_JOINED] = BIT(CLOSING),
+    [RECEIVER_CLOSING] = BIT(IDLE) | BIT(RESTING)};
+
+static void
+move_to(struct receiver *receiver, enum receiver_state state)
+{
+    ASSERT_STEP(may_lead, receiver->state, state);
+    receiver->state = state;
+}
+
+/* 0 where there are no random numbers: good enough for a rest. */
+static uint32_t
+draw(void)
+{
+    uint32_t drawn;
+
+    return getrandom(&drawn, sizeof drawn, 0) == (ssize_t)sizeof drawn ? drawn
+                                                                       : 0;
+}
+
+/* ---- before there is a connection ---- */
+
+/* Connects again after a rest. */
+static void
+rest(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    uint64_t ms = receiver->rest_ms;
+
+    if (receiver->address[0] == '\0') {
+        move_to(receiver, RECEIVER_IDLE);
+        return;
+    }
+    move_to(receiver, RECEIVER_RESTING);
+    receiver->until_us =
+        node_clock_us(node) + (ms / 2 + draw() % (ms / 2 + 1)) * 1000;
+    receiver->rest_ms =
+        ms * 2 < RECEIVER_REST_MS_MAX ? ms * 2 : RECEIVER_REST_MS_MAX;
+    node_wake_at(node, receiver->until_us);
+}
+
+void
+receiver_fail_to_dial(struct receiver *receiver, const char *why)
+{
+    struct node *node = receiver->node;
+
+    node->figures.dial_errors++;
+    log_line(node->config.logger,
+        receiver->is_failing ? LOG_DEBUG : LOG_WARNING,
+        "cannot reach the primary at %s: %s", receiver->address, why);
+    receiver->is_failing = true;
+    rest(receiver);
+}
+
+/* What was put has to be written first, and a copy to be over: what the other
+ * end is told at the beginning does not change until it answers. */
+static bool
+may_dial(struct receiver *receiver)
+{
+    return receiver->put <= receiver->node->position.written &&
+        receiver->copy == NULL;
+}
+
+void
+receiver_dial(struct receiver *receiver)
+{
+    struct dial_request request = {.number = ++receiver->number};
+    int error;
+
+    if (!may_dial(receiver)) {
+        rest(receiver);
+        return;
+    }
+    ASSERT(sizeof request.address == sizeof receiver->address);
+    memcpy(request.address, receiver->address, sizeof request.address);
+    error = dial_send_request(receiver->node->config.dial_fd, &request);
+    if (error != 0) {
+        receiver_fail_to_dial(receiver, strerror(error));
+        return;
+    }
+    move_to(receiver, RECEIVER_DIALLING);
+    receiver->until_us = receiver->node->now_us + RECEIVER_DIAL_MS * 1000;
+    node_wake_at(receiver->node, receiver->until_us);
+}
+
+static void on_wire_closed(struct wire *wire);
+
+/* There is a connection: a link begins. */
+static void
+join(struct receiver *receiver, int fd)
+{
+    struct node *node = receiver->node;
+    uint8_t nonce[STREAM_NONCE_BYTES];
+    int err;
+
+    receiver->wire = (struct wire){
+        .moved_fn = receiver_on_moved, .closed_fn = on_wire_closed};
+    if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce ||
+        stream_reader_init(&receiver->reader) != 0) {
+        close(fd);
+        receiver_fail_to_dial(receiver, err_text(ERR_NO_MEMORY));
+        return;
+    }
+    err = wire_open(&receiver->wire, &node->loop, fd, node->config.tls, true);
+    if (err != 0) {
+        stream_reader_fini(&receiver->reader);
+        receiver_fail_to_dial(receiver, err_text(err));
+        return;
+    }
+    move_to(receiver, RECEIVER_JOINED);
+    link_replica_init(&receiver->link, &node->self, nonce, node->now_us);
+    receiver->in_at = receiver->in_len = 0;
+    receiver->has_batches = receiver->has_batch = false;
+    receiver->is_paused = receiver->is_following = false;
+    node->figures.links++;
+    wire_read_on(&receiver->wire, true);
+}
+
+static void
+on_reply(uv_poll_t *poll, int status, int events)
+{
+    struct receiver *receiver = poll->data;
+    struct node *node = receiver->node;
+    struct dial_reply reply;
+    int error;
+
+    (void)status;
+    (void)events;
+    ASSERT(receiver->magic == RECEIVER_MAGIC);
+    node->now_us = node_clock_us(node);
+    error = dial_receive_reply(node->config.dial_fd, &reply);
+    if (error == EAGAIN) {
+        return;
+    }
+    if (error != 0) {
+        log_line(node->config.logger, LOG_ERROR,
+            "the process that connects is gone (%s): this server follows "
+            "nobody until it is started again",
+            strerror(error));
+        uv_poll_stop(&receiver->dial);
+        return;
+    }
+    if (receiver->state != RECEIVER_DIALLING ||
+        reply.number != receiver->number) {
+        if (reply.fd >= 0) { /* it has come too late */
+            close(reply.fd);
+        }
+    } else if (reply.fd < 0) {
+        receiver_fail_to_dial(receiver, reply.why);
+    } else {
+        join(receiver, reply.fd);
+    }
+}
+
+int
+receiver_start(struct node *node)
+{
+    struct receiver *receiver = &node->receiver;
+    int fd = node->config.dial_fd;
+
+    receiver->magic = RECEIVER_MAGIC;
+    receiver->node = node;
+    receiver->rest_ms = RECEIVER_REST_MS_MIN;
+    /* so that no reply to an earlier node is taken for one to this */
+    receiver->number = draw();
+    receiver->in = malloc(WIRE_READ_BYTES);
+    if (receiver->in == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    if (fd < 0) {
+        return 0;
+    }
+    if (uv_poll_init(&node->loop, &receiver->dial, fd) != 0) {
+        return ERR_SYSTEM;
+    }
+    receiver->dial.data = receiver;
+    receiver->is_dial_open = true;
+    uv_poll_start(&receiver->dial, UV_READABLE, on_reply);
+    return 0;
+}
+
+void
+receiver_fini(struct node *node)
+{
+    copy_in_destroy(&node->receiver.copy);
+    free(node->receiver.in);
+    node->receiver.in = NULL;
+}
+
+/* ---- the end of a link ---- */
+
+static void
+on_wire_closed(struct wire *wire)
+{
+    struct receiver *receiver = (struct receiver *)wire;
+
+    ASSERT(receiver->magic == RECEIVER_MAGIC);
+    stream_reader_fini(&receiver->reader);
+    rest(receiver);
+}
+
+void
+receiver_leave(struct receiver *receiver, bool gently)
+{
+    move_to(receiver, RECEIVER_CLOSING);
+    if (receiver->copy != NULL) {
+        copy_in_stop(receiver->copy);
+    }
+    if (gently) {
+        wire_end(&receiver->wire);
+    } else {
+        wire_close(&receiver->wire);
+    }
+}
+
+/* Says why the link is over, once for the same reason. */
+static void
+tell_end(struct receiver *receiver, const char *why)
+{
+    log_line(receiver->node->config.logger,
+        receiver->is_failing ? LOG_DEBUG : LOG_WARNING,
+        "the primary at %s: %s", receiver->address, why);
+    receiver->is_failing = true;
+}
+
+void
+receiver_end_link(struct receiver *receiver)
+{
+    const struct link_end *end = &receiver->link.end;
+    char why[512];
+
+    node_count_end(receiver->node, end);
+    node_end_text(end, why, sizeof why);
+    tell_end(receiver, why);
+    receiver_leave(receiver, end->reason != LINK_TIMEOUT);
+}
+
+void
+receiver_break(struct receiver *receiver, const char *why)
+{
+    tell_end(receiver, why);
+    receiver_leave(receiver, false);
+}
+
+void
+receiver_follow(struct node *node, const char *address)
+{
+    struct receiver *receiver = &node->receiver;
+
+    snprintf(receiver->address, sizeof receiver->address, "%s", address);
+    receiver->rest_ms = RECEIVER_REST_MS_MIN;
+    receiver->is_failing = false;
+    switch (receiver->state) {
+    case RECEIVER_JOINED:
+        receiver_leave(receiver, false);
+        return;
+    case RECEIVER_CLOSING:
+        return;
+    default:
+        rest(receiver);
+        receiver->until_us = node_clock_us(node);
+    }
+}
+
+void
+receiver_end(struct node *node)
+{
+    struct receiver *receiver = &node->receiver;
+
+    if (receiver->magic != RECEIVER_MAGIC) {
+        return; /* it was not started */
+    }
+    receiver_follow(node, "");
+    if (receiver->state == RECEIVER_CLOSING) {
+        wire_close(&receiver->wire);
+    }
+    if (receiver->is_dial_open) {
+        receiver->is_dial_open = false;
+        uv_close((uv_handle_t *)&receiver->dial, NULL);
+    }
+}
