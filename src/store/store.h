@@ -50,8 +50,9 @@ void store_begin(struct store *store);
  * are gone. What it took as a primary and was not committed fails: of that
  * store_outcome says STORE_COMMIT_FAILED from now on. Waits for changes under
  * way, a second or so where they wait for room; not for an online reader. No
- * other thread calls this, the next two or store_begin_term meanwhile. 0; ERR_NO_MEMORY, ERR_NO_THREAD, and it is a replica to
- * which nothing can be put, until this is called again. */
+ * other thread calls this, the next two or store_begin_term meanwhile. 0;
+ * ERR_NO_MEMORY, ERR_NO_THREAD, and it is a replica to which nothing can be
+ * put, until this is called again. */
 int store_set_replica(struct store *store);
 
 /* Of a replica. Has the log take over a batch of the primary's under its

@@ -45,7 +45,7 @@ can_follow(const struct history_term *term, const struct history_term *next)
 }
 
 bool
-history_is_sound(const struct history *history)
+history__is_sound(const struct history *history)
 {
     if (history->n > HISTORY_TERMS) {
         return false;
@@ -116,7 +116,7 @@ history_begin(
 {
     uint64_t least;
 
-    ASSERT(history_is_sound(history));
+    ASSERT(history__is_sound(history));
     if (term == 0 || term > SEQ_TERM_MAX || branch == 0) {
         return false;
     }
@@ -137,7 +137,7 @@ history_begin(
         history->at[history->n - 1].last = last;
     }
     add(history, term, branch);
-    ASSERT(history_is_sound(history));
+    ASSERT(history__is_sound(history));
     return true;
 }
 
@@ -174,7 +174,7 @@ history_follows(const struct history *history, uint64_t seq, uint64_t next)
 }
 
 uint64_t
-history_before(const struct history *history, uint64_t seq)
+history__before(const struct history *history, uint64_t seq)
 {
     ASSERT(seq > 0);
     for (unsigned i = history->n; i-- > 0;) {
@@ -188,7 +188,7 @@ history_before(const struct history *history, uint64_t seq)
 }
 
 void
-history_cut(struct history *history, uint64_t seq)
+history__cut(struct history *history, uint64_t seq)
 {
     const struct history_term *term = history_find(history, seq);
 
@@ -255,7 +255,7 @@ history_put(const struct history *history, uint8_t *out)
     uint64_t before = 0;
     size_t len = 0;
 
-    ASSERT(history_is_sound(history));
+    ASSERT(history__is_sound(history));
     out[len++] = (uint8_t)history->n;
     for (unsigned i = 0; i < history->n; i++) {
         const struct history_term *term = &history->at[i];
@@ -309,7 +309,7 @@ history_get(const uint8_t **in, const uint8_t *end, struct history *out)
         }
         before = out->at[i].term;
     }
-    if (!history_is_sound(out)) {
+    if (!history__is_sound(out)) {
         return false;
     }
     *in = at;

@@ -42,7 +42,7 @@ struct history {
 
 /* True where terms ascend, each last is a number that the term can have and,
  * of term 0, lies below the next one; the newest is open, and no other is. */
-bool history_is_sound(const struct history *history);
+bool history__is_sound(const struct history *history);
 
 /* True where the log of that history can end with batch last: in its newest
  * term. Of an empty history any number is right, 0 (no batch) too. */
@@ -75,11 +75,11 @@ bool history_follows(
 /* The batch right before seq, which is one of that history or the next one: of
  * a term's first batch the last one of the term before. 0: there is none. What
  * lies before the oldest term that is kept is taken for seq - 1. */
-uint64_t history_before(const struct history *history, uint64_t seq);
+uint64_t history__before(const struct history *history, uint64_t seq);
 
 /* The log is cut behind batch seq: later terms are forgotten, and that of seq
  * is open again. seq is a batch of it, or 0: the history is empty then. */
-void history_cut(struct history *history, uint64_t seq);
+void history__cut(struct history *history, uint64_t seq);
 
 enum history_fit {
     HISTORY_FITS, /* all that the node has is here, in the same place */

@@ -334,7 +334,7 @@ put_terms(const struct history *terms, struct buf *out)
 {
     uint8_t *at = (uint8_t *)buf_reserve(out, HISTORY_BYTES_MAX);
 
-    ASSERT(history_is_sound(terms));
+    ASSERT(history__is_sound(terms));
     if (at != NULL) {
         out->len += history_put(terms, at);
     }

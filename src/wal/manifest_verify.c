@@ -110,7 +110,7 @@ manifest_verify(const struct manifest *manifest, uint64_t last_seq)
     ASSERT(shards > 0 && (shards & (shards - 1)) == 0);
     ASSERT(manifest->schema_seq <= last_seq);
     ASSERT(manifest->checkpoint_seq <= last_seq);
-    ASSERT(history_is_sound(&manifest->terms));
+    ASSERT(history__is_sound(&manifest->terms));
     ASSERT(manifest->committed_seq <= last_seq);
     verify.shard_bits = (unsigned)__builtin_ctz(shards);
     verify_counters(&verify);

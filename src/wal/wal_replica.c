@@ -181,11 +181,11 @@ wal_position(struct wal *wal, struct wal_position *out)
     const struct history *terms = &wal->terms;
     *out = (struct wal_position){
         .last = wal->stream.closed.seq + wal->stream.is_open,
-        .written = history_before(terms, wal->written.seq + 1),
-        .synced = history_before(terms, wal->synced.seq + 1),
+        .written = history__before(terms, wal->written.seq + 1),
+        .synced = history__before(terms, wal->synced.seq + 1),
         .terms = *terms};
     if (wal->first_seq != 0) {
-        out->begin = history_before(terms, wal->first_seq);
+        out->begin = history__before(terms, wal->first_seq);
         out->first = wal->first_seq;
     }
     wal__unlock(wal);
@@ -193,7 +193,7 @@ wal_position(struct wal *wal, struct wal_position *out)
     if (out->terms.n > 0 && !history_is_end(&out->terms, out->written) &&
         (out->written == 0 ||
             history_find(&out->terms, out->written) != NULL)) {
-        history_cut(&out->terms, out->written);
+        history__cut(&out->terms, out->written);
     }
     ASSERT(out->synced <= out->written);
 }

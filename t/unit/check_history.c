@@ -97,18 +97,18 @@ START_TEST(test_find)
     ck_assert_ptr_null(history_find(&history, seq_make(3, 1)));
     ck_assert_ptr_eq(history_find(&history, seq_make(4, 10)), &history.at[2]);
     ck_assert_ptr_null(history_find(&history, UINT64_MAX));
-    history_cut(&history, seq_make(2, 3));
+    history__cut(&history, seq_make(2, 3));
     ck_assert_uint_eq(history.n, 2);
     ck_assert_uint_eq(history.at[1].last, HISTORY_OPEN);
-    ck_assert(history_is_sound(&history));
-    history_cut(&history, 20);
+    ck_assert(history__is_sound(&history));
+    history__cut(&history, 20);
     ck_assert_uint_eq(history.n, 1);
-    ck_assert(history_is_sound(&history));
+    ck_assert(history__is_sound(&history));
     /* another term may begin where it was cut */
     ck_assert(history_begin(&history, 3, 7, 20));
     ck_assert_uint_eq(history.at[0].branch, 9);
     ck_assert_uint_eq(history.at[0].last, 20);
-    history_cut(&history, 0);
+    history__cut(&history, 0);
     ck_assert_uint_eq(history.n, 0);
 }
 END_TEST
@@ -215,7 +215,7 @@ START_TEST(test_bytes)
 
             bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
             if (history_get(&at, bytes + len, &read)) {
-                ck_assert(history_is_sound(&read));
+                ck_assert(history__is_sound(&read));
                 ck_assert(!is_same(&history, &read));
             }
             bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
@@ -229,7 +229,7 @@ START_TEST(test_unsound)
     struct history right, wrong;
 
     fill(&right, 5);
-    ck_assert(history_is_sound(&right));
+    ck_assert(history__is_sound(&right));
     for (unsigned what = 0; what < 8; what++) {
         wrong = right;
         switch (what) {
@@ -258,7 +258,7 @@ START_TEST(test_unsound)
             wrong.at[0].last = seq_first(1);
             break;
         }
-        ck_assert_msg(!history_is_sound(&wrong), "%u", what);
+        ck_assert_msg(!history__is_sound(&wrong), "%u", what);
     }
 }
 END_TEST
@@ -331,14 +331,14 @@ follow(struct node *node, const struct node *other, uint64_t *state)
         ck_assert_uint_eq(seq, really);
         ck_assert_int_eq(fit == HISTORY_FITS, same == node->n);
         node->n = same;
-        history_cut(&node->history, seq);
+        history__cut(&node->history, seq);
     }
     node->is_primary = false;
     while (node->n < other->n && random_below(state, 20) > 0) {
         append(node, other->at[node->n].seq, other->at[node->n].content);
     }
     node->history = other->history;
-    history_cut(&node->history, end_of(node));
+    history__cut(&node->history, end_of(node));
 }
 
 START_TEST(test_random)
@@ -373,7 +373,7 @@ START_TEST(test_random)
                 follow(one, other, &state);
             }
         }
-        ck_assert(history_is_sound(&one->history));
+        ck_assert(history__is_sound(&one->history));
         ck_assert(history_is_end(&one->history, end_of(one)));
     }
 }

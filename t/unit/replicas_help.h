@@ -19,7 +19,7 @@ position_of(struct rig *rig)
 {
     struct store_position at;
     store_position(rig->store, &at);
-    ck_assert(history_is_sound(&at.history));
+    ck_assert(history__is_sound(&at.history));
     ck_assert(history_is_end(&at.history, at.written));
     ck_assert_uint_le(at.synced, at.written);
     ck_assert_uint_le(at.applied, at.written);
