@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The life of a node:
  *
- *   STARTING --> LEADING <-- FOLLOWING <-- STARTING
+ *   STARTING --> LEADING <--> FOLLOWING <-- STARTING
  *                   |            |
  *                   +-> RELOADING <-+       each of them --> ENDING
  *
@@ -36,7 +36,7 @@
 
 static const unsigned may_lead[NODE_STATES_N] = {
     [NODE_STATE_STARTING] = BIT(LEADING) | BIT(FOLLOWING) | BIT(ENDING),
-    [NODE_STATE_LEADING] = BIT(RELOADING) | BIT(ENDING),
+    [NODE_STATE_LEADING] = BIT(FOLLOWING) | BIT(RELOADING) | BIT(ENDING),
     [NODE_STATE_FOLLOWING] = BIT(LEADING) | BIT(RELOADING) | BIT(ENDING),
     [NODE_STATE_RELOADING] = BIT(ENDING),
     [NODE_STATE_ENDING] = 0};
@@ -154,18 +154,28 @@ lead(struct node *node)
     return 0;
 }
 
-/* The node ceases to be the primary. Changes of clients may be under way, also
- * such as wait for the disk: the tables are not to be trusted as a replica's
- * until they are loaded from the log. */
-static void
+/* The node ceases to be the primary. False: the store did not come to be a
+ * replica's, and is loaded anew. */
+static bool
 demote(struct node *node)
 {
-    store_refuse_changes(node->config.store, ERR_NOT_PRIMARY);
+    int err;
+
     sender_end(node, false);
     node->figures.demotions++;
-    log_line(node->config.logger, LOG_WARNING,
-        "this node is no primary any more: the directory is loaded anew");
-    node_reload(node);
+    log_line(
+        node->config.logger, LOG_WARNING, "this node is no primary any more");
+    err = store_set_replica(node->config.store);
+    if (err != 0) {
+        log_line(node->config.logger, LOG_WARNING,
+            "the directory is loaded anew: %s", err_text(err));
+        node_reload(node);
+        return false;
+    }
+    store_refuse_changes(node->config.store, 0);
+    node->sender.refuses_changes = false;
+    node->committed = 0; /* what the store knows it does not forget */
+    return true;
 }
 
 /* The node follows that address. 0, or why it is what it was. */
@@ -180,11 +190,10 @@ follow(struct node *node, const char *address)
     mutex_unlock(&node->lock);
     log_line(node->config.logger, LOG_WARNING,
         "this node follows the primary at %s", address);
-    if (node->state == NODE_STATE_LEADING) {
-        demote(node);
+    if (node->state == NODE_STATE_LEADING && !demote(node)) {
         return 0;
     }
-    if (node->state == NODE_STATE_STARTING) {
+    if (node->state != NODE_STATE_FOLLOWING) {
         move_to(node, NODE_STATE_FOLLOWING);
     }
     node->term = node->config.file.promised;

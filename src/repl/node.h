@@ -74,8 +74,7 @@ struct node_config {
                         * be older; 0: never */
     unsigned priority;
     /* The process must destroy the store and load the directory anew: an
-     * exchange or a cut is ordered, or a primary becomes a replica. What it is
-     * to follow then node_follows says, before node_stop. Called once, on the
+     * exchange or a cut is ordered. What it is to follow then node_follows says, before node_stop. Called once, on the
      * node's thread; nothing is done meanwhile but what is being read. */
     void (*reload_fn)(void *context);
     void *context;
@@ -102,9 +101,9 @@ struct node_order {
     struct store_call call; /* done_fn on the node's thread */
     char address[NODE_ADDRESS_MAX + 1];
     /* out: */
-    int err; /* 0: the role is that now, or, of a primary, when the directory
-              * has been loaded anew; ERR_CLOSED, ERR_SYSTEM (nobody can
-              * connect), or as of store_begin_term */
+    int err; /* 0: the role is that now, or when the directory has been loaded
+              * anew; ERR_CLOSED, ERR_SYSTEM (nobody can connect), or as of
+              * store_begin_term */
 };
 
 void node_replicaof(struct node *node, struct node_order *order);
