@@ -209,6 +209,7 @@ class World:
             return
         node = self.cluster.add(
             name, *self.options, "--insecure", "--repl-insecure",
+            "--repl-listen=" + self.network.address(name),
             place=Disk(self.kind, DISK_BYTES), repl_port=11213,
             address=self.network.address(name),
             wrapper=self.network.wrapper(name))
