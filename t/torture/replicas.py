@@ -528,10 +528,10 @@ def behind(times, tell=lambda text: None):
         with one.connect() as connection:
             connection.tell(*SCHEMA)
         cluster.caught_up()
-        position = two.applied()
         two.murder()
         with Load(one) as load, one.connect() as admin:
-            while int(admin.stats("wal")["first_file"]) <= position:
+            needed = int(admin.stats("wal")["file"])
+            while int(admin.stats("wal")["first_file"]) <= needed:
                 load.need_going()
                 admin.ask("checkpoint")
         for number in range(times):
