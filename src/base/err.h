@@ -161,7 +161,8 @@
     X(FILE_SIZE, "a file size limit is reached, counters are read-only")      \
     X(NO_DATA_DIR, "no data directory")                                       \
     X(REPLICATED,                                                             \
-        "the data directory is one of several copies, see --leave-group")     \
+        "the data directory is one of several copies: give --replicaof or "   \
+        "--repl-port, or --leave-group")                                      \
     X(DIR_IN_USE, "another process uses this data directory")                 \
     X(DIR_TAKEN,                                                              \
         "another server has the data directory, counters are read-only")      \

@@ -240,7 +240,7 @@ begin_session(struct conn *conn)
 {
     struct buf in = conn->shake->in;
     metric_add(&conn->worker->metrics, METRIC_ssl_new_sessions,
-        tls_stream_new_sessions(conn->tls));
+        tls_stream__new_sessions(conn->tls));
     conn->shake->in = (struct buf){0}; /* the stream still reads from it */
     drop_shake(conn);
     read_stream(conn);

@@ -128,7 +128,7 @@ bool tls_stream_write(
 void tls_stream_shut(struct tls_stream *stream, struct buf *out);
 
 /* Sessions that the stream has put in the server's cache. */
-unsigned tls_stream_new_sessions(const struct tls_stream *stream);
+unsigned tls_stream__new_sessions(const struct tls_stream *stream);
 
 /* Why it has failed; static storage, never NULL. */
 const char *tls_stream_why(const struct tls_stream *stream);

@@ -105,7 +105,7 @@ tls_stream_shut(struct tls_stream *stream, struct buf *out)
 }
 
 unsigned
-tls_stream_new_sessions(const struct tls_stream *stream)
+tls_stream__new_sessions(const struct tls_stream *stream)
 {
     (void)stream;
     return 0;

@@ -133,7 +133,7 @@ fd_of(struct msghdr *message)
 }
 
 int
-dial_send_request(int pair_fd, const struct dial_request *request)
+dial__send_request(int pair_fd, const struct dial_request *request)
 {
     struct dial_request packet = {.number = request->number};
     struct iovec span = {.iov_base = &packet, .iov_len = sizeof packet};
@@ -196,7 +196,7 @@ dial_send_reply(int pair_fd, const struct dial_reply *reply)
 }
 
 int
-dial_receive_reply(int pair_fd, struct dial_reply *out)
+dial__receive_reply(int pair_fd, struct dial_reply *out)
 {
     struct reply_packet packet;
     union control control = {0};

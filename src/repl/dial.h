@@ -38,9 +38,9 @@ bool dial_split(const char *address, char host[DIAL_ADDRESS_MAX + 1],
 /* One packet; they never wait. 0 or an errno value: EAGAIN where there is no
  * room, or nothing to read; EPIPE where the other end is gone; EBADMSG: a
  * packet that is none of these. fd of a reply stays the sender's. */
-int dial_send_request(int pair_fd, const struct dial_request *request);
+int dial__send_request(int pair_fd, const struct dial_request *request);
 int dial_receive_request(int pair_fd, struct dial_request *out);
 int dial_send_reply(int pair_fd, const struct dial_reply *reply);
-int dial_receive_reply(int pair_fd, struct dial_reply *out);
+int dial__receive_reply(int pair_fd, struct dial_reply *out);
 
 #endif

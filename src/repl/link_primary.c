@@ -106,7 +106,7 @@ is_proved(const struct link_primary *link, const struct message_hello *hello)
         .group_len = hello->group.len,
         .name_len = hello->name.len};
 
-    return proof_is_right(link->self->secret, &claim, hello->proof);
+    return proof__is_right(link->self->secret, &claim, hello->proof);
 }
 
 static bool
@@ -120,7 +120,7 @@ make_proof(struct link_primary *link, const struct message_hello *hello)
         .group_len = self->group.len,
         .name_len = self->name.len};
 
-    return proof_make(self->secret, &claim, link->proof) == 0;
+    return proof__make(self->secret, &claim, link->proof) == 0;
 }
 
 static bool

@@ -117,7 +117,7 @@ is_proved(
         .group_len = self->group.len,
         .name_len = welcome->name.len};
 
-    return proof_is_right(self->secret, &claim, welcome->proof);
+    return proof__is_right(self->secret, &claim, welcome->proof);
 }
 
 /* True where the verdict is the one that the two histories ask for. A snapshot
@@ -426,7 +426,7 @@ make_proof(const struct link_replica *link, struct message_hello *hello)
         .group_len = hello->group.len,
         .name_len = hello->name.len};
 
-    return proof_make(link->self->secret, &claim, hello->proof) == 0;
+    return proof__make(link->self->secret, &claim, hello->proof) == 0;
 }
 
 static void

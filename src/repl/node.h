@@ -74,8 +74,9 @@ struct node_config {
                         * be older; 0: never */
     unsigned priority;
     /* The process must destroy the store and load the directory anew: an
-     * exchange or a cut is ordered. What it is to follow then node_follows says, before node_stop. Called once, on the
-     * node's thread; nothing is done meanwhile but what is being read. */
+     * exchange or a cut is ordered. What it is to follow then node_follows
+     * says, before node_stop. Called once, on the node's thread; nothing is
+     * done meanwhile but what is being read. */
     void (*reload_fn)(void *context);
     void *context;
 };

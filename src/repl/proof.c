@@ -53,7 +53,7 @@ proof_is_there(void)
 }
 
 int
-proof_make(const struct proof_secret *secret, const struct proof_claim *claim,
+proof__make(const struct proof_secret *secret, const struct proof_claim *claim,
     uint8_t out[PROOF_BYTES])
 {
     uint8_t bytes[CLAIM_MAX];
@@ -75,11 +75,11 @@ proof_make(const struct proof_secret *secret, const struct proof_claim *claim,
 }
 
 bool
-proof_is_right(const struct proof_secret *secret,
+proof__is_right(const struct proof_secret *secret,
     const struct proof_claim *claim, const uint8_t proof[PROOF_BYTES])
 {
     uint8_t right[PROOF_BYTES];
 
-    return proof_make(secret, claim, right) == 0 &&
+    return proof__make(secret, claim, right) == 0 &&
         CRYPTO_memcmp(right, proof, PROOF_BYTES) == 0;
 }

@@ -36,11 +36,11 @@ struct proof_claim {
 bool proof_is_there(void);
 
 /* 0; or ERR_SYSTEM where OpenSSL could not, and then the proof is zeroes. */
-int proof_make(const struct proof_secret *secret,
+int proof__make(const struct proof_secret *secret,
     const struct proof_claim *claim, uint8_t out[PROOF_BYTES]);
 
 /* Takes as long whatever byte differs. */
-bool proof_is_right(const struct proof_secret *secret,
+bool proof__is_right(const struct proof_secret *secret,
     const struct proof_claim *claim, const uint8_t proof[PROOF_BYTES]);
 
 #endif

@@ -14,7 +14,7 @@ proof_is_there(void)
 }
 
 int
-proof_make(const struct proof_secret *secret, const struct proof_claim *claim,
+proof__make(const struct proof_secret *secret, const struct proof_claim *claim,
     uint8_t out[PROOF_BYTES])
 {
     (void)claim;
@@ -24,11 +24,11 @@ proof_make(const struct proof_secret *secret, const struct proof_claim *claim,
 }
 
 bool
-proof_is_right(const struct proof_secret *secret,
+proof__is_right(const struct proof_secret *secret,
     const struct proof_claim *claim, const uint8_t proof[PROOF_BYTES])
 {
     uint8_t right[PROOF_BYTES];
 
-    (void)proof_make(secret, claim, right);
+    (void)proof__make(secret, claim, right);
     return memcmp(right, proof, PROOF_BYTES) == 0;
 }

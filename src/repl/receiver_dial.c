@@ -102,7 +102,7 @@ receiver_dial(struct receiver *receiver)
     }
     ASSERT(sizeof request.address == sizeof receiver->address);
     memcpy(request.address, receiver->address, sizeof request.address);
-    error = dial_send_request(receiver->node->config.dial_fd, &request);
+    error = dial__send_request(receiver->node->config.dial_fd, &request);
     if (error != 0) {
         receiver_fail_to_dial(receiver, strerror(error));
         return;
@@ -157,7 +157,7 @@ on_reply(uv_poll_t *poll, int status, int events)
     (void)events;
     ASSERT(receiver->magic == RECEIVER_MAGIC);
     node->now_us = node_clock_us(node);
-    error = dial_receive_reply(node->config.dial_fd, &reply);
+    error = dial__receive_reply(node->config.dial_fd, &reply);
     if (error == EAGAIN) {
         return;
     }

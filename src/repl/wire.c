@@ -12,7 +12,8 @@
  * sent goes through a stream of it, and what waits are its records.
  *
  * What can go wrong: the other end is gone, or memory is out for what has to be
- * kept. Then has_failed is set: who has read or sent looks at it, and closes. */
+ * kept. Then has_failed is set: who has read or sent looks at it, and
+ * closes. */
 #include "repl/wire.h"
 
 #include "base/assert.h"

@@ -271,7 +271,10 @@ open_sockets(struct replication *replication, struct buf *why)
     const struct options *options = replication->options;
     struct listener *listener = &replication->listener;
     struct buf ports = {0};
+    size_t before = why->len;
     int err = 0;
+    buf_addf(why, "--repl-port=%d: ", options->repl_port);
+    size_t named = why->len;
     for (unsigned i = 0;
          err == 0 && options->repl_port != 0 && i < options->repl_listen.n;
          i++) {
@@ -287,7 +290,7 @@ open_sockets(struct replication *replication, struct buf *why)
         err = listener_add_tcp(listener, &address, &ports, why);
     }
     if (err == 0 && options->repl_port != 0 && listener->n_sockets == 0) {
-        if (why->len == 0) {
+        if (why->len == named) {
             buf_add_text(why, "no address for replicas: give --repl-listen");
         }
         err = ERR_SYSTEM;
@@ -295,6 +298,7 @@ open_sockets(struct replication *replication, struct buf *why)
     for (unsigned i = 0; i < listener->n_sockets; i++) {
         replication->fd[i] = listener->socket[i].fd;
     }
+    why->len = err == 0 ? before : why->len;
     if (err == 0 && ports.len > 0) {
         log_line(replication->logger, LOG_INFO,
             "replicas may connect to port %d%s", options->repl_port,

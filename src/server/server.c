@@ -12,7 +12,13 @@
  * server is ready. At SIGINT or SIGTERM the listening sockets close first,
  * then each worker ends its connections, then the store syncs its log and
  * goes; SIGUSR1 does the same with a checkpoint before, SIGUSR2 makes one
- * and goes on. A signal that comes during a stop changes nothing. */
+ * and goes on. A signal that comes during a stop changes nothing.
+ *
+ * A node of replication may want the directory loaded anew (load_anew): then
+ * the main loop takes down what start_threads has made, the store last, and
+ * makes it again, while the sockets stay open and whoever connects waits; the
+ * connections there are end. The data directory stays locked in between by the
+ * descriptors that keep_directory has taken. */
 #include "server/server.h"
 
 #include "base/assert.h"

@@ -58,13 +58,13 @@ START_TEST(test_packets)
 
     open_pair(pair);
     ck_assert_int_eq(dial_receive_request(pair[1], &got), EAGAIN);
-    ck_assert_int_eq(dial_receive_reply(pair[0], &other), EAGAIN);
-    ck_assert_int_eq(dial_send_request(pair[0], &request), 0);
+    ck_assert_int_eq(dial__receive_reply(pair[0], &other), EAGAIN);
+    ck_assert_int_eq(dial__send_request(pair[0], &request), 0);
     ck_assert_int_eq(dial_receive_request(pair[1], &got), 0);
     ck_assert_uint_eq(got.number, 7);
     ck_assert_str_eq(got.address, "a:1");
     ck_assert_int_eq(dial_send_reply(pair[1], &reply), 0);
-    ck_assert_int_eq(dial_receive_reply(pair[0], &other), 0);
+    ck_assert_int_eq(dial__receive_reply(pair[0], &other), 0);
     ck_assert_uint_eq(other.number, 7);
     ck_assert_int_eq(other.fd, -1);
     ck_assert_str_eq(other.why, "refused");
@@ -73,7 +73,7 @@ START_TEST(test_packets)
     ck_assert_int_eq(pipe(pipe_fds), 0);
     reply.fd = pipe_fds[1];
     ck_assert_int_eq(dial_send_reply(pair[1], &reply), 0);
-    ck_assert_int_eq(dial_receive_reply(pair[0], &other), 0);
+    ck_assert_int_eq(dial__receive_reply(pair[0], &other), 0);
     ck_assert_int_ge(other.fd, 0);
     ck_assert_int_ne(other.fd, pipe_fds[1]);
     ck_assert_int_eq(fcntl(other.fd, F_GETFD), FD_CLOEXEC);
@@ -85,8 +85,8 @@ START_TEST(test_packets)
     close(pipe_fds[0]);
 
     close(pair[1]);
-    ck_assert_int_eq(dial_send_request(pair[0], &request), EPIPE);
-    ck_assert_int_eq(dial_receive_reply(pair[0], &other), EPIPE);
+    ck_assert_int_eq(dial__send_request(pair[0], &request), EPIPE);
+    ck_assert_int_eq(dial__receive_reply(pair[0], &other), EPIPE);
     close(pair[0]);
 }
 END_TEST
@@ -99,7 +99,7 @@ START_TEST(test_full)
     int pair[2], number;
 
     open_pair(pair);
-    while ((number = dial_send_request(pair[0], &request)) == 0) {
+    while ((number = dial__send_request(pair[0], &request)) == 0) {
         request.number = ++n;
     }
     ck_assert_int_eq(number, EAGAIN);
@@ -159,19 +159,19 @@ START_TEST(test_bad_packets)
     ck_assert_int_eq(pipe(pipe_fds), 0);
     taken[0] = taken[1] = pipe_fds[1];
     send_with(pair[1], packet, 1, taken, 1);
-    ck_assert_int_eq(dial_receive_reply(pair[0], &other), EBADMSG);
+    ck_assert_int_eq(dial__receive_reply(pair[0], &other), EBADMSG);
     ck_assert_int_eq(dial_send_reply(pair[1], &reply), 0);
     len = recv(pair[0], packet, sizeof packet, 0);
     ck_assert_int_gt(len, 0);
     send_with(pair[1], packet, (size_t)len, taken, 1);
-    ck_assert_int_eq(dial_receive_reply(pair[0], &other), EBADMSG);
+    ck_assert_int_eq(dial__receive_reply(pair[0], &other), EBADMSG);
     reply.fd = pipe_fds[1];
     ck_assert_int_eq(dial_send_reply(pair[1], &reply), 0);
     len = recv(pair[0], packet, sizeof packet, 0);
     send_with(pair[1], packet, (size_t)len, NULL, 0);
-    ck_assert_int_eq(dial_receive_reply(pair[0], &other), EBADMSG);
+    ck_assert_int_eq(dial__receive_reply(pair[0], &other), EBADMSG);
     send_with(pair[1], packet, (size_t)len, taken, 2);
-    ck_assert_int_eq(dial_receive_reply(pair[0], &other), EBADMSG);
+    ck_assert_int_eq(dial__receive_reply(pair[0], &other), EBADMSG);
     send_with(pair[0], &request, sizeof request, taken, 1);
     ck_assert_int_eq(dial_receive_request(pair[1], &got), EBADMSG);
     close(pipe_fds[1]);

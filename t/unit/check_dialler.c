@@ -50,9 +50,9 @@ ask(int pair_fd, const char *address)
     struct dial_request request = {.number = ++number};
     struct dial_reply reply = {0};
     (void)snprintf(request.address, sizeof request.address, "%s", address);
-    ck_assert_int_eq(dial_send_request(pair_fd, &request), 0);
+    ck_assert_int_eq(dial__send_request(pair_fd, &request), 0);
     wait_for(pair_fd);
-    ck_assert_int_eq(dial_receive_reply(pair_fd, &reply), 0);
+    ck_assert_int_eq(dial__receive_reply(pair_fd, &reply), 0);
     ck_assert_uint_eq(reply.number, number);
     return reply;
 }
@@ -197,7 +197,7 @@ START_TEST(test_parent_dies)
         _exit(dial_send_reply(pair[1], &reply));
     }
     wait_for(pair[0]);
-    ck_assert_int_eq(dial_receive_reply(pair[0], &reply), 0);
+    ck_assert_int_eq(dial__receive_reply(pair[0], &reply), 0);
     ck_assert_int_ge(reply.fd, 0);
     for (int i = 0; i < 2; i++) {
         pid_t one = waitpid(-1, &status, 0);

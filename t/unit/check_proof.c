@@ -39,13 +39,13 @@ START_TEST(test_none)
     uint8_t proof[PROOF_BYTES];
 
     memset(proof, 7, sizeof proof);
-    ck_assert_int_eq(proof_make(&none, &claim, proof), 0);
+    ck_assert_int_eq(proof__make(&none, &claim, proof), 0);
     for (unsigned i = 0; i < PROOF_BYTES; i++) {
         ck_assert_uint_eq(proof[i], 0);
     }
-    ck_assert(proof_is_right(&none, &claim, proof));
+    ck_assert(proof__is_right(&none, &claim, proof));
     proof[31] = 1;
-    ck_assert(!proof_is_right(&none, &claim, proof));
+    ck_assert(!proof__is_right(&none, &claim, proof));
 }
 END_TEST
 
@@ -59,30 +59,30 @@ START_TEST(test_secret)
     if (!proof_is_there()) {
         return; /* no secret is taken: test_none is all there is */
     }
-    ck_assert_int_eq(proof_make(&secret, &claim, proof), 0);
-    ck_assert(proof_is_right(&secret, &claim, proof));
-    ck_assert(!proof_is_right(&secret, &claim, zero));
-    ck_assert(!proof_is_right(&other, &claim, proof));
-    ck_assert(!proof_is_right(&none, &claim, proof));
+    ck_assert_int_eq(proof__make(&secret, &claim, proof), 0);
+    ck_assert(proof__is_right(&secret, &claim, proof));
+    ck_assert(!proof__is_right(&secret, &claim, zero));
+    ck_assert(!proof__is_right(&other, &claim, proof));
+    ck_assert(!proof__is_right(&none, &claim, proof));
     for (unsigned bit = 0; bit < 8 * PROOF_BYTES; bit++) {
         proof[bit / 8] ^= (uint8_t)(1U << bit % 8);
-        ck_assert(!proof_is_right(&secret, &claim, proof));
+        ck_assert(!proof__is_right(&secret, &claim, proof));
         proof[bit / 8] ^= (uint8_t)(1U << bit % 8);
     }
     wrong = claim;
     wrong.accepting = nonce_b;
-    ck_assert(!proof_is_right(&secret, &wrong, proof));
+    ck_assert(!proof__is_right(&secret, &wrong, proof));
     wrong = claim;
     wrong.connecting = nonce_a;
-    ck_assert(!proof_is_right(&secret, &wrong, proof));
+    ck_assert(!proof__is_right(&secret, &wrong, proof));
     wrong = claim;
     wrong.purpose = 0;
-    ck_assert(!proof_is_right(&secret, &wrong, proof));
+    ck_assert(!proof__is_right(&secret, &wrong, proof));
     /* the same letters, cut elsewhere */
     wrong = claim_of("post", "sa");
-    ck_assert(!proof_is_right(&secret, &wrong, proof));
+    ck_assert(!proof__is_right(&secret, &wrong, proof));
     wrong = claim_of("posts", "b");
-    ck_assert(!proof_is_right(&secret, &wrong, proof));
+    ck_assert(!proof__is_right(&secret, &wrong, proof));
 }
 END_TEST
 
@@ -99,7 +99,7 @@ START_TEST(test_known)
     struct proof_claim claim = claim_of("posts", "a");
 
     if (proof_is_there()) {
-        ck_assert(proof_is_right(&secret, &claim, right));
+        ck_assert(proof__is_right(&secret, &claim, right));
     }
 }
 END_TEST
