@@ -100,10 +100,14 @@ struct store_edit {
     struct store_call call;
     struct schema_edit edit;
     struct producer_name
-        dropped; /* len > 0: it is this producer that is to go,
+        dropped;  /* len > 0: it is this producer that is to go,
                                    * and edit does not count */
-    int err;     /* out: 0 or an ERR_ of schema_apply, ERR_NAME_IS_ITEM,
+    int err;      /* out: 0 or an ERR_ of schema_apply, ERR_NAME_IS_ITEM,
               * ERR_NO_PRODUCER, of store_fault; ERR_UNSURE: it is done */
+    uint64_t seq; /* out, where err is 0: the log has it up to this batch, and
+                   * synced as it is to be. Acknowledged when store_outcome
+                   * says that those who have copies have it, too. 0: nothing is
+                   * logged */
 };
 
 /* Asks for a checkpoint that begins after the call; answered when it is

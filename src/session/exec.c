@@ -674,7 +674,7 @@ exec_resume(struct session *session, struct exec_turn *turn)
     case JOB_CHANGE:
         return exec__change_answer(session, turn);
     case JOB_EDIT:
-        return exec__edit_answer(session, turn->out);
+        return exec__edit_answer(session, turn);
     case JOB_CHECKPOINT:
         return exec__checkpoint_answer(session, turn->out);
     case JOB_SEAL:

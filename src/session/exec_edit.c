@@ -6,6 +6,7 @@
 #include "proto/dialect.h"
 #include "proto/reply.h"
 #include "schema/print.h"
+#include "session/exec_seen.h"
 #include "session/exec_shared.h"
 
 #include <stdio.h>
@@ -36,12 +37,28 @@ audit_drop(struct session *session, const struct store_edit *edit)
     exec__audit(session, AUDIT_DROPPED, text, (size_t)n);
 }
 
+/* The answer, from at on, waits for those who have copies of the directory. */
+static void
+wait_for_copies(
+    struct session *session, uint64_t seq, size_t at, struct exec_turn *turn)
+{
+    static const struct echo plain = {.proto = PROTO_TEXT};
+    if (seq == 0) {
+        return;
+    }
+    turn->acks->seq = seq > turn->acks->seq ? seq : turn->acks->seq;
+    session->changed_seq = seq;
+    exec__note_ack(turn->acks, &plain, ACK_CHANGE, at, turn->out->len);
+}
+
 enum exec_step
-exec__edit_answer(struct session *session, struct buf *out)
+exec__edit_answer(struct session *session, struct exec_turn *turn)
 {
     const struct store_edit *edit = &session->job->edit;
+    uint64_t seq = edit->seq;
+    size_t at = turn->out->len;
     if (edit->err != 0) {
-        return exec__refuse(session, edit->err, out);
+        return exec__refuse(session, edit->err, turn->out);
     }
     bool drops = edit->dropped.len > 0 ||
         edit->edit.op == SCHEMA_DROP_COLUMN ||
@@ -49,8 +66,10 @@ exec__edit_answer(struct session *session, struct buf *out)
     if (drops) {
         audit_drop(session, edit);
     }
-    return exec__answer_kind(
-        session, NULL, drops ? ANSWER_DELETED : ANSWER_STORED, out);
+    enum exec_step step = exec__answer_kind(
+        session, NULL, drops ? ANSWER_DELETED : ANSWER_STORED, turn->out);
+    wait_for_copies(session, seq, at, turn);
+    return step;
 }
 
 /* The job's edit is made, unless there is an err. */
@@ -67,7 +86,7 @@ edit(struct session *session, int err, struct exec_turn *turn)
     if (exec__waits(job, &job->edit.call, ask)) {
         return EXEC_LATER;
     }
-    return exec__edit_answer(session, turn->out);
+    return exec__edit_answer(session, turn);
 }
 
 enum exec_step

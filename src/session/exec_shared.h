@@ -200,7 +200,8 @@ enum exec_step exec__edit_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 enum exec_step exec__drop_producer(
     struct session *session, const char *bytes, struct exec_turn *turn);
-enum exec_step exec__edit_answer(struct session *session, struct buf *out);
+enum exec_step exec__edit_answer(
+    struct session *session, struct exec_turn *turn);
 enum exec_step exec__seal_begin(
     struct session *session, const char *bytes, struct buf *out);
 enum exec_step exec__seal_answer(struct session *session, struct buf *out);

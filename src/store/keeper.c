@@ -308,10 +308,11 @@ do_edit(struct keeper *keeper, const struct store_edit *call, uint64_t *seq)
 }
 
 static int
-do_call(struct keeper *keeper, const struct store_edit *call)
+do_call(struct keeper *keeper, struct store_edit *call)
 {
     struct durable *durable = keeper->durable;
     uint64_t seq = 0;
+    call->seq = 0;
     if (durable == NULL) {
         return do_edit(keeper, call, &seq);
     }
@@ -325,6 +326,7 @@ do_call(struct keeper *keeper, const struct store_edit *call)
         return err;
     }
     ASSERT(seq <= wal_last(durable->wal));
+    call->seq = seq;
     return wal_sync_up_to(durable->wal, seq) == 0 ? 0 : ERR_UNSURE;
 }
 

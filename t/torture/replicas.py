@@ -209,6 +209,7 @@ class World:
             return
         node = self.cluster.add(
             name, *self.options, "--insecure", "--repl-insecure",
+            "--repl-listen=" + self.network.address(name),
             place=Disk(self.kind, DISK_BYTES), repl_port=11213,
             address=self.network.address(name),
             wrapper=self.network.wrapper(name))
@@ -527,10 +528,10 @@ def behind(times, tell=lambda text: None):
         with one.connect() as connection:
             connection.tell(*SCHEMA)
         cluster.caught_up()
-        position = two.applied()
         two.murder()
         with Load(one) as load, one.connect() as admin:
-            while int(admin.stats("wal")["first_file"]) <= position:
+            needed = int(admin.stats("wal")["file"])
+            while int(admin.stats("wal")["first_file"]) <= needed:
                 load.need_going()
                 admin.ask("checkpoint")
         for number in range(times):
