@@ -401,33 +401,46 @@ make_batch(uint64_t seq, const uint8_t *payload, size_t len)
 }
 
 int
-applier_put(
-    struct applier *applier, uint64_t seq, const uint8_t *payload, size_t len)
+applier_make(struct applier *applier, uint64_t seq, const uint8_t *payload,
+    size_t len, struct applier_batch **out)
 {
     ASSERT(applier->magic == APPLIER_MAGIC);
     ASSERT(len > 0 && len <= FRAME_PAYLOAD_MAX);
-    struct applier_batch *batch = NULL;
     mutex_lock(&applier->lock);
+    bool is_new = seq > applier->last_seq;
+    bool has_room = applier->n_bytes + bytes_of(len) <= APPLIER_QUEUE_BYTES;
     int err = applier->err;
-    if (err == 0 && seq > applier->last_seq) {
-        bool has_room =
-            applier->n_bytes + bytes_of(len) <= APPLIER_QUEUE_BYTES;
-        batch = has_room ? make_batch(seq, payload, len) : NULL;
-        err = batch == NULL ? ERR_LOG_FULL : 0;
-    }
-    if (batch != NULL) {
-        if (applier->first == NULL) {
-            applier->first = batch;
-        } else {
-            applier->last->next = batch;
-        }
-        applier->last = batch;
-        applier->last_seq = seq;
-        applier->n_bytes += bytes_of(len);
-        pthread_cond_broadcast(&applier->changed);
-    }
     mutex_unlock(&applier->lock);
-    return err;
+    *out = NULL;
+    if (err != 0 || !is_new) {
+        return err;
+    }
+    *out = has_room ? make_batch(seq, payload, len) : NULL;
+    return *out == NULL ? ERR_LOG_FULL : 0;
+}
+
+void
+applier_unmake(struct applier_batch *batch)
+{
+    free(batch);
+}
+
+void
+applier_put(struct applier *applier, struct applier_batch *batch)
+{
+    ASSERT(applier->magic == APPLIER_MAGIC);
+    mutex_lock(&applier->lock);
+    ASSERT(batch->seq > applier->last_seq);
+    if (applier->first == NULL) {
+        applier->first = batch;
+    } else {
+        applier->last->next = batch;
+    }
+    applier->last = batch;
+    applier->last_seq = batch->seq;
+    applier->n_bytes += bytes_of(batch->len);
+    pthread_cond_broadcast(&applier->changed);
+    mutex_unlock(&applier->lock);
 }
 
 int

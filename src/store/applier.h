@@ -60,14 +60,23 @@ int applier_start(struct applier *applier);
  */
 void applier_stop(struct applier *applier);
 
-/* Queues the payload of a batch that the log has; one that has been put before
- * is passed over. 0; ERR_LOG_FULL where the queue has no room or memory is out:
- * to be put again later; else why nothing is applied any more: ERR_CORRUPT,
- * ERR_NEWER_FORMAT, ERR_MANY_PRODUCERS. One thread at a time. */
-int applier_put(
-    struct applier *applier, uint64_t seq, const uint8_t *payload, size_t len);
+/* A batch of that payload, to be queued once the log has it: who has room here
+ * first never has one in the log that is not applied. 0, and *out is owned, or
+ * NULL where it has been put before; ERR_LOG_FULL where the queue has no room
+ * or memory is out: to be tried again later; else why nothing is applied any
+ * more: ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_MANY_PRODUCERS. One thread at a time
+ * for this and applier_put. */
+int applier_make(struct applier *applier, uint64_t seq, const uint8_t *payload,
+    size_t len, struct applier_batch **out);
 
-/* Waits until all that was put has been applied. 0, or as applier_put. */
+/* Frees one that is not queued; NULL is fine. */
+void applier_unmake(struct applier_batch *batch);
+
+/* Queues it, the last one that was made; the log has it. Takes it over. */
+void applier_put(struct applier *applier, struct applier_batch *batch);
+
+/* Waits until all that was put has been applied. 0, or why it is not, as of
+ * applier_make. */
 int applier_drain(struct applier *applier);
 
 #endif

@@ -110,15 +110,22 @@ store_put_batch(
 {
     struct real_store *real = store__real(store);
     struct wal *wal = real->durable.wal;
+    struct applier_batch *batch;
     ASSERT(real->has_applier);
-    if (!wal_has_batch(wal, seq)) {
-        int err = wal_put_batch(wal, seq, payload, len);
-        if (err != 0) {
-            return err;
+    /* first: what the log has is not sent again */
+    int err = applier_make(&real->applier, seq, payload, len, &batch);
+    if (err == 0 && !wal_has_batch(wal, seq)) {
+        err = wal_put_batch(wal, seq, payload, len);
+        if (err == 0) {
+            (void)wal_commit(wal, seq);
         }
-        (void)wal_commit(wal, seq);
     }
-    return applier_put(&real->applier, seq, payload, len);
+    if (err != 0) {
+        applier_unmake(batch);
+    } else if (batch != NULL) {
+        applier_put(&real->applier, batch);
+    }
+    return err;
 }
 
 int

@@ -403,6 +403,88 @@ START_TEST(test_room)
 }
 END_TEST
 
+/* Puts one without a second try: what a connection would that ends now. */
+static int
+put_once(void *context, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    struct pair *pair = context;
+    if (seq <= pair->shipped) {
+        return 0;
+    }
+    int err = store_put_batch(pair->replica.store, seq, payload, len);
+    pair->shipped += err == 0;
+    return err;
+}
+
+/* Puts what the primary's log has until the queue is full. */
+static void
+ship_until_full(struct pair *pair)
+{
+    struct rig *rig = &pair->primary;
+    struct replay_end end;
+    uint64_t seq = rig_stat(rig, "last_seq");
+    ck_assert_int_eq(rig_commit(rig, seq), STORE_COMMITTED);
+    const struct replay replay = {.disk = rig->data.disk,
+        .logger = &rig->logger,
+        .epoch = pair->manifest.epoch,
+        .histories = &pair->manifest.histories,
+        .number = pair->manifest.log_number,
+        .last_seq = seq,
+        .batch_fn = put_once,
+        .context = pair};
+    ck_assert_int_eq(replay_run(&replay, &end), ERR_LOG_FULL);
+}
+
+/* The queue is full while an edit waits for a reader, and then the connection
+ * ends: the next one goes on where the log does, and nothing is left out. */
+START_TEST(test_full)
+{
+    enum { BATCHES = 4500, AT_ONCE = 60, COLUMNS = 15 };
+    static struct change change[AT_ONCE];
+    struct pair pair;
+    struct qsbr_reader reader;
+    char line[RIG_LINE_BYTES];
+    pair_init(&pair, 9, true);
+    declare_all(&pair);
+    catch_up(&pair);
+    ck_assert_int_eq(edit(pair.primary.store, "add counter r"), 0);
+    ck_assert_int_eq(
+        edit(pair.primary.store, "add column r id primarykey"), 0);
+    for (unsigned i = 0; i < COLUMNS; i++) {
+        (void)snprintf(line, sizeof line, "add column r c%u max=64", i);
+        ck_assert_int_eq(edit(pair.primary.store, line), 0);
+    }
+    struct cell_key key = cell_of(quiet_schema(pair.primary.store), 0, "c0");
+    for (uint64_t n = 0; n < BATCHES; n++) {
+        for (unsigned k = 0; k < AT_ONCE; k++) {
+            struct change *it = &change[k];
+            key.id = n % 16 * AT_ONCE + k;
+            *it = change_of(&key, CHANGE_SET, 0);
+            it->n_columns = COLUMNS;
+            for (unsigned i = 0; i < COLUMNS; i++) {
+                it->column[i] = (uint8_t)(key.column + i);
+                it->serial[i] = key.serial + i;
+                it->operand[i] = below(&pair, UINT64_MAX);
+            }
+        }
+        (void)do_changes(pair.primary.store, change, AT_ONCE);
+        for (unsigned k = 0; k < AT_ONCE; k++) {
+            EXPECT(change[k].err == 0, "refused");
+        }
+    }
+    qsbr_register(pair.replica.store->qsbr, &reader);
+    qsbr_online(pair.replica.store->qsbr, &reader);
+    ship_until_full(&pair);
+    ck_assert_uint_eq(rig_stat(&pair.replica, "last_seq"), pair.shipped);
+    qsbr_offline(&reader);
+    qsbr_unregister(pair.replica.store->qsbr, &reader);
+    pair.shipped = rig_stat(&pair.replica, "last_seq");
+    catch_up(&pair);
+    ck_assert(pair_is_equal(&pair));
+    pair_fini(&pair);
+}
+END_TEST
+
 /* What a client would change is refused, in the store as well; a batch that was
  * put is passed over. */
 START_TEST(test_refused)
@@ -625,6 +707,7 @@ main(void)
     tcase_add_test(tcase, test_promoted);
     tcase_add_test(tcase, test_leads_again);
     tcase_add_test(tcase, test_room);
+    tcase_add_test(tcase, test_full);
     tcase_add_loop_test(tcase, test_random, 0, WORLDS);
     return run_case("applier", tcase);
 }
