@@ -85,6 +85,33 @@ sender_start(struct node *node)
 
 /* ---- what is committed ---- */
 
+static bool
+is_same_node(const struct sender_stream *a, const struct sender_stream *b)
+{
+    return a->link.name_len == b->link.name_len &&
+        memcmp(a->link.name, b->link.name, a->link.name_len) == 0;
+}
+
+/* True where the replica is one to count: it is sent the log, and has not come
+ * anew since, as one does whose connection stands still. What it has by two
+ * connections only it has. */
+static bool
+is_counted(const struct node *node, const struct sender_stream *stream)
+{
+    const struct sender_stream *it = node->sender.streams;
+
+    for (; it != stream; it = it->next) { /* who came last is the first */
+        bool has_come = !it->is_refused && !it->is_over &&
+            it->link.state >= LINK_PRIMARY_JUDGED &&
+            it->link.state < LINK_PRIMARY_ENDING;
+
+        if (has_come && is_same_node(it, stream)) {
+            return false;
+        }
+    }
+    return sender_is_streaming(stream);
+}
+
 static void
 move_committed(struct node *node)
 {
@@ -97,7 +124,7 @@ move_committed(struct node *node)
     }
     for (struct sender_stream *it = node->sender.streams; it != NULL;
          it = it->next) {
-        if (sender_is_streaming(it)) {
+        if (is_counted(node, it)) {
             position[n++] = semi_sync_position(&it->link);
         }
     }
@@ -121,7 +148,7 @@ look_for_replicas(struct node *node)
     }
     for (struct sender_stream *it = sender->streams; it != NULL;
          it = it->next) {
-        if (sender_is_streaming(it) &&
+        if (is_counted(node, it) &&
             node->now_us - it->link.heard_us <= lag_us) {
             n++;
             node_wake_at(node, it->link.heard_us + lag_us + 1);
@@ -186,8 +213,7 @@ is_place_over(const struct node *node, const struct sender_stream *place)
             it->is_parked || (!it->is_working && it->is_followed);
 
         if (it != place && has_place && it->opened_us >= place->opened_us &&
-            it->link.name_len == place->link.name_len &&
-            memcmp(it->link.name, place->link.name, it->link.name_len) == 0) {
+            is_same_node(it, place)) {
             return true;
         }
     }
@@ -224,7 +250,7 @@ sender_n_applied(const struct node *node, uint64_t seq)
 
     for (const struct sender_stream *it = node->sender.streams; it != NULL;
          it = it->next) {
-        n += sender_is_streaming(it) && it->link.ack.applied >= seq;
+        n += is_counted(node, it) && it->link.ack.applied >= seq;
     }
     return n;
 }

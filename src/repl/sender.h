@@ -101,7 +101,8 @@ sender_is_streaming(const struct sender_stream *stream)
         stream->link.state == LINK_PRIMARY_STREAMING;
 }
 
-/* How many replicas that are sent the log have applied batch seq. */
+/* How many replicas that are sent the log have applied batch seq; one that is
+ * connected twice is one. */
 unsigned sender_n_applied(const struct node *node, uint64_t seq);
 
 #endif

@@ -96,6 +96,36 @@ START_TEST(test_semi_sync)
 }
 END_TEST
 
+/* A replica whose connection stands still comes anew: it is there twice, and
+ * counts once. */
+START_TEST(test_twice)
+{
+    struct world w;
+    world_init(&w, 2, 0);
+    atomic_store(&w.b.relay_bytes, UINT64_MAX);
+    host_open(&w.b, w.a.address);
+    uint64_t seq = change_some(&w.a, 1);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(host_wait(&w.a, seq, 1, 0) == 1);
+    atomic_store(&w.b.is_stuck, true);
+    for (unsigned i = 0; i < 40; i++) {
+        host_pause(); /* the relay looks up every 20 ms */
+    }
+    atomic_store(&w.b.relay_bytes, 0);
+    ck_assert_int_eq(host_replicaof(&w.b, w.a.address), 0);
+    WAIT_UNTIL(host_stat(&w.a, "sync_partial_ok") == 2);
+    ck_assert_uint_eq(host_wait(&w.a, seq, 2, 50), 1);
+    ck_assert_int_eq(store_outcome(w.a.rig.store, seq), STORE_COMMIT_WAITS);
+    host_open(&w.c, w.a.address);
+    ck_assert_int_eq(rig_commit(&w.a.rig, seq), STORE_COMMITTED);
+    atomic_store(&w.b.is_stuck, false);
+    host_close(&w.c);
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
 START_TEST(test_wait)
 {
     struct world w;
@@ -424,7 +454,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
-        test_wait, test_stop, test_roles, test_full_disk, test_snapshot,
-        test_place, test_strangers, test_garbage, test_too_many, test_slow};
+        test_twice, test_wait, test_stop, test_roles, test_full_disk,
+        test_snapshot, test_place, test_strangers, test_garbage, test_too_many,
+        test_slow};
     return run_tests("node", tests, COUNT_OF(tests));
 }
