@@ -277,6 +277,10 @@ do_order(struct node *node, const struct node_order *order)
     }
     receiver_follow(node, "");
     node_set_primary(node, "", 0);
+    if (!receiver_give_up_copy(node)) { /* it would replace what it takes */
+        node_reload(node);
+        return ERR_CLOSED;
+    }
     return lead(node);
 }
 

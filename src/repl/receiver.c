@@ -12,8 +12,11 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "durable/snapshot_folder.h"
 #include "repl/node_priv.h"
 #include "repl/receiver_priv.h"
+
+#include <errno.h>
 
 enum { NEXT_MAX = 64 /* orders of the link in one turn */ };
 
@@ -543,6 +546,17 @@ end_copy(struct receiver *receiver)
         exchange(receiver);
     }
     copy_in_destroy(&receiver->copy);
+}
+
+bool
+receiver_give_up_copy(struct node *node)
+{
+    struct disk *disk = store_disk(node->config.store);
+    struct disk_file is;
+
+    copy_in_destroy(&node->receiver.copy);
+    return disk->calls->look(
+               disk, SNAPSHOT_PREFIX SNAPSHOT_EXCHANGE, -1, &is) == ENOENT;
 }
 
 void

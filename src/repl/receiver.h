@@ -74,6 +74,11 @@ int receiver_start(struct node *node);
 /* Follows that address from now on; "": nobody. */
 void receiver_follow(struct node *node, const char *address);
 
+/* Gives up a snapshot that comes, of one that follows nobody; waits for the
+ * disk. False: it may be there already, and the next start may put it in the
+ * directory's place. */
+bool receiver_give_up_copy(struct node *node);
+
 /* Closes all. The loop has to run until that is done. */
 void receiver_end(struct node *node);
 

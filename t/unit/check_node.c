@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* repl/node: replicas follow a primary over sockets, whatever becomes of these;
  * what is committed waits for them; roles change. */
+#include "durable/snapshot_folder.h"
 #include "unit/node_help.h"
 
 enum { ROUNDS = 40, CHANGES = WORLD_CHANGES };
@@ -216,6 +217,32 @@ START_TEST(test_roles)
     ck_assert(!file.is_doubtful && file.is_clean);
     host_close(&w.b);
     host_close(&w.c);
+    world_fini(&w);
+}
+END_TEST
+
+/* All of a snapshot is here, and the directory is about to be loaded anew: what
+ * is changed before would be lost. */
+START_TEST(test_late)
+{
+    struct world w;
+    int fd;
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    struct disk *disk = w.b.rig.data.disk;
+    static const char name[] = SNAPSHOT_PREFIX SNAPSHOT_EXCHANGE;
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_CREATE, &fd), 0);
+    disk->calls->close(disk, fd);
+    ck_assert_int_eq(host_replicaof(&w.b, ""), ERR_CLOSED);
+    ck_assert_uint_eq(atomic_load(&w.b.n_reloads), 1);
+    ck_assert_int_eq(store_fault(w.b.rig.store), ERR_NOT_PRIMARY);
+    ck_assert_int_eq(disk->calls->unlink(disk, name), 0);
+    host_load_again(&w.b);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
+    host_close(&w.b);
+    host_close(&w.a);
     world_fini(&w);
 }
 END_TEST
@@ -455,7 +482,7 @@ main(void)
 {
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
         test_twice, test_wait, test_stop, test_roles, test_full_disk,
-        test_snapshot, test_place, test_strangers, test_garbage, test_too_many,
-        test_slow};
+        test_late, test_snapshot, test_place, test_strangers, test_garbage,
+        test_too_many, test_slow};
     return run_tests("node", tests, COUNT_OF(tests));
 }
