@@ -139,6 +139,7 @@ lead(struct node *node)
     ASSERT(seq == seq_first(term));
     mutex_lock(&node->lock);
     node->follows[0] = '\0';
+    node->leads = true;
     mutex_unlock(&node->lock);
     node->term = term;
     move_to(node, NODE_STATE_LEADING);
@@ -187,6 +188,7 @@ follow(struct node *node, const char *address)
     }
     mutex_lock(&node->lock);
     snprintf(node->follows, sizeof node->follows, "%s", address);
+    node->leads = false;
     mutex_unlock(&node->lock);
     log_line(node->config.logger, LOG_WARNING,
         "this node follows the primary at %s", address);
@@ -200,6 +202,15 @@ follow(struct node *node, const char *address)
     node_set_primary(node, "", 0);
     receiver_follow(node, address);
     return 0;
+}
+
+bool
+node_leads(struct node *node)
+{
+    mutex_lock(&node->lock);
+    bool leads = node->leads;
+    mutex_unlock(&node->lock);
+    return leads;
 }
 
 void
@@ -481,6 +492,20 @@ set_self(struct node *node)
         .timeout_us = config->timeout_ms * 1000};
 }
 
+/* A replica of nobody, until somebody says what it is: what it has lost its
+ * replicas may have, and would lose in its term. */
+static void
+stand_by(struct node *node)
+{
+    move_to(node, NODE_STATE_FOLLOWING);
+    node->term = node->config.file.promised;
+    log_line(node->config.logger, LOG_WARNING,
+        "this node may have lost changes that are on its replicas, so it does "
+        "not begin as the primary: promote the one with the highest "
+        "written_seq (stats replication), with replicaof no one, and have "
+        "this one follow it; or, if there is no other, say that here");
+}
+
 static int
 begin_role(struct node *node, struct buf *why)
 {
@@ -489,6 +514,10 @@ begin_role(struct node *node, struct buf *why)
     int err;
 
     node_look(node);
+    if (leads && config->file.is_doubtful && config->semi_sync > 0) {
+        stand_by(node);
+        return 0;
+    }
     err = leads ? lead(node) : follow(node, config->primary);
     if (err != 0) {
         buf_addf(why, "the node cannot begin as %s: %s",

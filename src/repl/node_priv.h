@@ -49,9 +49,10 @@ struct node {
     uint64_t now_us;  /* of this turn */
     uint64_t wake_us; /* when the next one is due at the latest */
 
-    struct mutex lock;                 /* of mail, of follows, and of shown */
+    struct mutex lock;                 /* of mail, leads, follows, and shown */
     struct store_call *orders, *waits; /* newest first */
     bool is_stopping;
+    bool leads; /* see node_leads */
     char follows[NODE_ADDRESS_MAX + 1]; /* see node_follows */
 
     struct link_self self;

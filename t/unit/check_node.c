@@ -190,6 +190,52 @@ START_TEST(test_roles)
 }
 END_TEST
 
+/* The machine of a primary was started anew: what it has lost is on a replica.
+ */
+static void
+lose_power(struct host *host)
+{
+    struct replica_file file;
+    host_close(host);
+    ck_assert_int_eq(replica_file_read(host->rig.data.disk, &file), 0);
+    file.is_clean = false;
+    ck_assert_int_eq(replica_file_write(host->rig.data.disk, &file), 0);
+    host->config.boot_id[0] ^= 1;
+}
+
+START_TEST(test_doubtful_primary)
+{
+    struct world w;
+    world_init(&w, 1, 0);
+    host_open(&w.b, w.a.address);
+    (void)change_some(&w.a, CHANGES);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    lose_power(&w.a);
+    host_open(&w.a, NULL);
+    ck_assert(!node_leads(w.a.node));
+    ck_assert_int_eq(store_fault(w.a.rig.store), ERR_NOT_PRIMARY);
+    WAIT_UNTIL(host_stat(&w.a, "doubtful") == 1);
+    WAIT_UNTIL(host_says(&w.b, "link_status", "down"));
+    ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
+    ck_assert_int_eq(host_replicaof(&w.a, w.b.address), 0);
+    WAIT_UNTIL(host_is_followed(&w.b, &w.a));
+    WAIT_UNTIL(host_stat(&w.a, "doubtful") == 0);
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    lose_power(&w.a);
+    host_open(&w.a, NULL);
+    ck_assert(!node_leads(w.a.node));
+    ck_assert_int_eq(host_replicaof(&w.a, ""), 0); /* somebody says so */
+    ck_assert(node_leads(w.a.node));
+    lose_power(&w.a);
+    w.a.config.semi_sync = 0; /* nobody waited for replicas */
+    host_open(&w.a, NULL);
+    ck_assert(node_leads(w.a.node));
+    host_close(&w.a);
+    host_close(&w.b);
+    world_fini(&w);
+}
+END_TEST
+
 /* An empty directory becomes a copy; a second one beside it waits its turn. */
 START_TEST(test_snapshot)
 {
@@ -424,7 +470,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
-        test_wait, test_stop, test_roles, test_full_disk, test_snapshot,
-        test_place, test_strangers, test_garbage, test_too_many, test_slow};
+        test_wait, test_stop, test_roles, test_doubtful_primary,
+        test_full_disk, test_snapshot, test_place, test_strangers,
+        test_garbage, test_too_many, test_slow};
     return run_tests("node", tests, COUNT_OF(tests));
 }
