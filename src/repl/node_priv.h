@@ -52,7 +52,7 @@ struct node {
     struct mutex lock;                 /* of mail, leads, follows, and shown */
     struct store_call *orders, *waits; /* newest first */
     bool is_stopping;
-    bool leads; /* see node_leads */
+    bool leads;                         /* see node_leads */
     char follows[NODE_ADDRESS_MAX + 1]; /* see node_follows */
 
     struct link_self self;
