@@ -32,6 +32,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PARTING_LOOK_US = 1000 /* between looks at what replicas have */ };
+
 #define BIT(name) STEP_TO(NODE_STATE_##name)
 
 static const unsigned may_lead[NODE_STATES_N] = {
@@ -273,6 +275,47 @@ take_mail(struct node *node, struct store_call **list)
     return oldest;
 }
 
+static void
+answer(struct node_order *order, int err)
+{
+    order->err = err;
+    order->call.done_fn(&order->call);
+}
+
+/* A primary is to follow another one. What has been acknowledged is to be on
+ * its replicas first, so it takes no more changes, and waits for them. */
+static void
+begin_parting(struct node *node, struct node_order *order)
+{
+    store_refuse_changes(node->config.store, ERR_NOT_PRIMARY);
+    qsbr_wait(node->config.store->qsbr); /* for who had asked before */
+    node->parting = order;
+    node->part_by_us = node_clock_us(node) + node->config.max_lag_ms * 1000;
+}
+
+/* Goes on with that: false where it is to be waited for. */
+static bool
+look_at_parting(struct node *node)
+{
+    struct node_order *order = node->parting;
+
+    if (order == NULL) {
+        return true;
+    }
+    if (node->state == NODE_STATE_LEADING) {
+        if (!sender_all_have(node, node->position.written) &&
+            node->now_us < node->part_by_us) {
+            node_wake_at(node, node->now_us + PARTING_LOOK_US);
+            return false;
+        }
+    }
+    node->parting = NULL;
+    answer(order,
+        node->state == NODE_STATE_LEADING ? follow(node, order->address)
+                                          : ERR_CLOSED);
+    return true;
+}
+
 static int
 do_order(struct node *node, const struct node_order *order)
 {
@@ -294,14 +337,23 @@ do_order(struct node *node, const struct node_order *order)
 static void
 do_orders(struct node *node)
 {
-    struct store_call *call = take_mail(node, &node->orders);
+    while (look_at_parting(node)) {
+        struct node_order *order;
 
-    while (call != NULL) {
-        struct node_order *order = (struct node_order *)call;
-
-        call = call->next;
-        order->err = do_order(node, order);
-        order->call.done_fn(&order->call);
+        if (node->due == NULL) {
+            node->due = take_mail(node, &node->orders);
+        }
+        if (node->due == NULL) {
+            return;
+        }
+        order = (struct node_order *)node->due;
+        node->due = order->call.next;
+        if (node->state == NODE_STATE_LEADING && order->address[0] != '\0' &&
+            node->config.dial_fd >= 0) {
+            begin_parting(node, order);
+        } else {
+            answer(order, do_order(node, order));
+        }
     }
 }
 

@@ -62,6 +62,10 @@ struct node {
     uint64_t term;      /* of a primary: its own; of a replica: promised */
     uint64_t committed; /* that the store was told last */
     struct node_wait *waiting;
+    struct store_call *due; /* orders that are not begun, the oldest first */
+    struct node_order *parting; /* of a primary: it is to follow another one
+                                 * when its replicas have all, or by */
+    uint64_t part_by_us;
 
     struct sender sender;
     struct receiver receiver;
