@@ -32,6 +32,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PARTING_LOOK_US = 1000 /* between looks at what replicas have */ };
+
 #define BIT(name) STEP_TO(NODE_STATE_##name)
 
 static const unsigned may_lead[NODE_STATES_N] = {
@@ -139,6 +141,7 @@ lead(struct node *node)
     ASSERT(seq == seq_first(term));
     mutex_lock(&node->lock);
     node->follows[0] = '\0';
+    node->leads = true;
     mutex_unlock(&node->lock);
     node->term = term;
     move_to(node, NODE_STATE_LEADING);
@@ -187,6 +190,7 @@ follow(struct node *node, const char *address)
     }
     mutex_lock(&node->lock);
     snprintf(node->follows, sizeof node->follows, "%s", address);
+    node->leads = false;
     mutex_unlock(&node->lock);
     log_line(node->config.logger, LOG_WARNING,
         "this node follows the primary at %s", address);
@@ -200,6 +204,15 @@ follow(struct node *node, const char *address)
     node_set_primary(node, "", 0);
     receiver_follow(node, address);
     return 0;
+}
+
+bool
+node_leads(struct node *node)
+{
+    mutex_lock(&node->lock);
+    bool leads = node->leads;
+    mutex_unlock(&node->lock);
+    return leads;
 }
 
 void
@@ -262,6 +275,47 @@ take_mail(struct node *node, struct store_call **list)
     return oldest;
 }
 
+static void
+answer(struct node_order *order, int err)
+{
+    order->err = err;
+    order->call.done_fn(&order->call);
+}
+
+/* A primary is to follow another one. What has been acknowledged is to be on
+ * its replicas first, so it takes no more changes, and waits for them. */
+static void
+begin_parting(struct node *node, struct node_order *order)
+{
+    store_refuse_changes(node->config.store, ERR_NOT_PRIMARY);
+    qsbr_wait(node->config.store->qsbr); /* for who had asked before */
+    node->parting = order;
+    node->part_by_us = node_clock_us(node) + node->config.max_lag_ms * 1000;
+}
+
+/* Goes on with that: false where it is to be waited for. */
+static bool
+look_at_parting(struct node *node)
+{
+    struct node_order *order = node->parting;
+
+    if (order == NULL) {
+        return true;
+    }
+    if (node->state == NODE_STATE_LEADING) {
+        if (!sender_all_have(node, node->position.written) &&
+            node->now_us < node->part_by_us) {
+            node_wake_at(node, node->now_us + PARTING_LOOK_US);
+            return false;
+        }
+    }
+    node->parting = NULL;
+    answer(order,
+        node->state == NODE_STATE_LEADING ? follow(node, order->address)
+                                          : ERR_CLOSED);
+    return true;
+}
+
 static int
 do_order(struct node *node, const struct node_order *order)
 {
@@ -287,14 +341,23 @@ do_order(struct node *node, const struct node_order *order)
 static void
 do_orders(struct node *node)
 {
-    struct store_call *call = take_mail(node, &node->orders);
+    while (look_at_parting(node)) {
+        struct node_order *order;
 
-    while (call != NULL) {
-        struct node_order *order = (struct node_order *)call;
-
-        call = call->next;
-        order->err = do_order(node, order);
-        order->call.done_fn(&order->call);
+        if (node->due == NULL) {
+            node->due = take_mail(node, &node->orders);
+        }
+        if (node->due == NULL) {
+            return;
+        }
+        order = (struct node_order *)node->due;
+        node->due = order->call.next;
+        if (node->state == NODE_STATE_LEADING && order->address[0] != '\0' &&
+            node->config.dial_fd >= 0) {
+            begin_parting(node, order);
+        } else {
+            answer(order, do_order(node, order));
+        }
     }
 }
 
@@ -485,6 +548,20 @@ set_self(struct node *node)
         .timeout_us = config->timeout_ms * 1000};
 }
 
+/* A replica of nobody, until somebody says what it is: what it has lost its
+ * replicas may have, and would lose in its term. */
+static void
+stand_by(struct node *node)
+{
+    move_to(node, NODE_STATE_FOLLOWING);
+    node->term = node->config.file.promised;
+    log_line(node->config.logger, LOG_WARNING,
+        "this node may have lost changes that are on its replicas, so it does "
+        "not begin as the primary: promote the one with the highest "
+        "written_seq (stats replication), with replicaof no one, and have "
+        "this one follow it; or, if there is no other, say that here");
+}
+
 static int
 begin_role(struct node *node, struct buf *why)
 {
@@ -493,6 +570,10 @@ begin_role(struct node *node, struct buf *why)
     int err;
 
     node_look(node);
+    if (leads && config->file.is_doubtful && config->semi_sync > 0) {
+        stand_by(node);
+        return 0;
+    }
     err = leads ? lead(node) : follow(node, config->primary);
     if (err != 0) {
         buf_addf(why, "the node cannot begin as %s: %s",

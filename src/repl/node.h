@@ -55,7 +55,9 @@ struct node_config {
     int dial_fd; /* to the process that connects (repl/dial.h); -1: there is
                   * none, and it can follow nobody */
     char primary[NODE_ADDRESS_MAX + 1]; /* HOST:PORT that it follows; "": it is
-                                         * a primary */
+                                         * a primary; but with semi_sync and a
+                                         * file that is_doubtful a replica of
+                                         * nobody, until an order comes */
     struct replica_file file; /* as it is on the disk now; the node's from here
                                * on: it writes it */
     uint8_t boot_id[REPLICA_BOOT_BYTES]; /* of the kernel that runs
@@ -128,6 +130,9 @@ void node_wait(struct node *node, struct node_wait *wait);
 /* HOST:PORT that it follows, or is to follow when the directory has been loaded
  * anew: node_config.primary of the next node; "": it is a primary. */
 void node_follows(struct node *node, char out[NODE_ADDRESS_MAX + 1]);
+
+/* True of a primary. */
+bool node_leads(struct node *node);
 
 /* Where the primary is, for clients: "HOST:PORT"; "": nobody knows. Until the
  * caller's qsbr reader of the store goes quiescent or offline. */

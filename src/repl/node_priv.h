@@ -49,9 +49,10 @@ struct node {
     uint64_t now_us;  /* of this turn */
     uint64_t wake_us; /* when the next one is due at the latest */
 
-    struct mutex lock;                 /* of mail, of follows, and of shown */
+    struct mutex lock;                 /* of mail, leads, follows, and shown */
     struct store_call *orders, *waits; /* newest first */
     bool is_stopping;
+    bool leads;                         /* see node_leads */
     char follows[NODE_ADDRESS_MAX + 1]; /* see node_follows */
 
     struct link_self self;
@@ -61,6 +62,10 @@ struct node {
     uint64_t term;      /* of a primary: its own; of a replica: promised */
     uint64_t committed; /* that the store was told last */
     struct node_wait *waiting;
+    struct store_call *due; /* orders that are not begun, the oldest first */
+    struct node_order *parting; /* of a primary: it is to follow another one
+                                 * when its replicas have all, or by */
+    uint64_t part_by_us;
 
     struct sender sender;
     struct receiver receiver;

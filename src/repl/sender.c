@@ -155,7 +155,7 @@ look_for_replicas(struct node *node)
         }
     }
     is_few = n < node->config.min_replicas;
-    if (is_few != sender->refuses_changes) {
+    if (is_few != sender->refuses_changes && node->parting == NULL) {
         sender->refuses_changes = is_few;
         store_refuse_changes(
             node->config.store, is_few ? ERR_FEW_REPLICAS : 0);
@@ -241,6 +241,23 @@ sender_turn(struct node *node)
     if (node->state == NODE_STATE_LEADING) {
         look_for_replicas(node);
     }
+}
+
+bool
+sender_all_have(const struct node *node, uint64_t seq)
+{
+    unsigned n = 0;
+
+    for (const struct sender_stream *it = node->sender.streams; it != NULL;
+         it = it->next) {
+        if (is_counted(node, it)) {
+            n++;
+            if (it->link.ack.written < seq) {
+                return false;
+            }
+        }
+    }
+    return n > 0;
 }
 
 unsigned

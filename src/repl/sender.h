@@ -101,6 +101,10 @@ sender_is_streaming(const struct sender_stream *stream)
         stream->link.state == LINK_PRIMARY_STREAMING;
 }
 
+/* True where all replicas that are sent the log have written batch seq; false
+ * where there is none. */
+bool sender_all_have(const struct node *node, uint64_t seq);
+
 /* How many replicas that are sent the log have applied batch seq; one that is
  * connected twice is one. */
 unsigned sender_n_applied(const struct node *node, uint64_t seq);

@@ -388,7 +388,8 @@ replication_announce(
 bool
 replication_is_replica(const struct replication *replication)
 {
-    return replication->is_wanted && replication->primary[0] != '\0';
+    struct node *node = atomic_load(&replication->node);
+    return node != NULL && !node_leads(node);
 }
 
 /* ---- a store that has been loaded ---- */

@@ -247,6 +247,95 @@ START_TEST(test_late)
 }
 END_TEST
 
+struct parting {
+    struct host *host;
+    const char *address;
+};
+
+static void *
+part(void *context)
+{
+    struct parting *parting = context;
+    ck_assert_int_eq(host_replicaof(parting->host, parting->address), 0);
+    return NULL;
+}
+
+/* A primary that is to follow another one: what it has acknowledged is on its
+ * replica first, though nobody waited for that. */
+START_TEST(test_parting)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    atomic_store(&w.b.relay_bytes, UINT64_MAX);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    atomic_store(&w.b.is_stuck, true);
+    for (int i = 0; i < ROUNDS; i++) {
+        (void)change_some(&w.a, CHANGES);
+    }
+    struct parting parting = {.host = &w.a, .address = w.b.address};
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, part, &parting), 0);
+    WAIT_UNTIL(store_fault(w.a.rig.store) == ERR_NOT_PRIMARY);
+    atomic_store(&w.b.is_stuck, false);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
+    WAIT_UNTIL(host_is_followed(&w.b, &w.a));
+    ck_assert_uint_eq(host_stat(&w.a, "cuts"), 0);
+    ck_assert_uint_eq(atomic_load(&w.a.n_reloads), 0);
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.a);
+    host_close(&w.b);
+    world_fini(&w);
+}
+END_TEST
+
+/* The machine of a primary was started anew: what it has lost is on a replica.
+ */
+static void
+lose_power(struct host *host)
+{
+    struct replica_file file;
+    host_close(host);
+    ck_assert_int_eq(replica_file_read(host->rig.data.disk, &file), 0);
+    file.is_clean = false;
+    ck_assert_int_eq(replica_file_write(host->rig.data.disk, &file), 0);
+    host->config.boot_id[0] ^= 1;
+}
+
+START_TEST(test_doubtful_primary)
+{
+    struct world w;
+    world_init(&w, 1, 0);
+    host_open(&w.b, w.a.address);
+    (void)change_some(&w.a, CHANGES);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    lose_power(&w.a);
+    host_open(&w.a, NULL);
+    ck_assert(!node_leads(w.a.node));
+    ck_assert_int_eq(store_fault(w.a.rig.store), ERR_NOT_PRIMARY);
+    WAIT_UNTIL(host_stat(&w.a, "doubtful") == 1);
+    WAIT_UNTIL(host_says(&w.b, "link_status", "down"));
+    ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
+    ck_assert_int_eq(host_replicaof(&w.a, w.b.address), 0);
+    WAIT_UNTIL(host_is_followed(&w.b, &w.a));
+    WAIT_UNTIL(host_stat(&w.a, "doubtful") == 0);
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    lose_power(&w.a);
+    host_open(&w.a, NULL);
+    ck_assert(!node_leads(w.a.node));
+    ck_assert_int_eq(host_replicaof(&w.a, ""), 0); /* somebody says so */
+    ck_assert(node_leads(w.a.node));
+    lose_power(&w.a);
+    w.a.config.semi_sync = 0; /* nobody waited for replicas */
+    host_open(&w.a, NULL);
+    ck_assert(node_leads(w.a.node));
+    host_close(&w.a);
+    host_close(&w.b);
+    world_fini(&w);
+}
+END_TEST
+
 /* An empty directory becomes a copy; a second one beside it waits its turn. */
 START_TEST(test_snapshot)
 {
@@ -481,8 +570,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
-        test_twice, test_wait, test_stop, test_roles, test_full_disk,
-        test_late, test_snapshot, test_place, test_strangers, test_garbage,
-        test_too_many, test_slow};
+        test_twice, test_wait, test_stop, test_roles, test_parting,
+        test_doubtful_primary, test_full_disk, test_late, test_snapshot,
+        test_place, test_strangers, test_garbage, test_too_many, test_slow};
     return run_tests("node", tests, COUNT_OF(tests));
 }
