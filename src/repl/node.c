@@ -332,8 +332,11 @@ do_order(struct node *node, const struct node_order *order)
     receiver_follow(node, "");
     node_set_primary(node, "", 0);
     if (!receiver_give_up_copy(node)) { /* it would replace what it takes */
+        log_line(node->config.logger, LOG_WARNING,
+            "a snapshot has come, so this node is not promoted: the directory "
+            "is loaded anew, then say it again");
         node_reload(node);
-        return ERR_CLOSED;
+        return ERR_LOADING;
     }
     return lead(node);
 }

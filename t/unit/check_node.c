@@ -234,7 +234,7 @@ START_TEST(test_late)
     static const char name[] = SNAPSHOT_PREFIX SNAPSHOT_EXCHANGE;
     ck_assert_int_eq(disk->calls->open(disk, name, DISK_CREATE, &fd), 0);
     disk->calls->close(disk, fd);
-    ck_assert_int_eq(host_replicaof(&w.b, ""), ERR_CLOSED);
+    ck_assert_int_eq(host_replicaof(&w.b, ""), ERR_LOADING);
     ck_assert_uint_eq(atomic_load(&w.b.n_reloads), 1);
     ck_assert_int_eq(store_fault(w.b.rig.store), ERR_NOT_PRIMARY);
     ck_assert_int_eq(disk->calls->unlink(disk, name), 0);
