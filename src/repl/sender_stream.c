@@ -16,7 +16,8 @@
 #include "repl/node_priv.h"
 #include "repl/sender_priv.h"
 
-#include <netdb.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -308,21 +309,29 @@ sender_turn_stream(struct sender_stream *stream)
 
 /* ---- its beginning ---- */
 
+/* Not by getnameinfo: it asks the kernel for the name of a link-local address's
+ * interface, by a call that a server does not make (server/sandbox_calls.h). */
 static void
 name_peer(int fd, char *out, size_t size)
 {
     struct sockaddr_storage addr;
     socklen_t len = sizeof addr;
-    char host[48], port[8];
+    const struct sockaddr_in *in = (const void *)&addr;
+    const struct sockaddr_in6 *in6 = (const void *)&addr;
+    char host[INET6_ADDRSTRLEN];
 
-    if (getpeername(fd, (struct sockaddr *)&addr, &len) != 0 ||
-        getnameinfo((const struct sockaddr *)&addr, len, host, sizeof host,
-            port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-        snprintf(out, size, "unknown");
-        return;
+    if (getpeername(fd, (struct sockaddr *)&addr, &len) != 0) {
+        addr.ss_family = AF_UNSPEC;
     }
-    snprintf(out, size, addr.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
-        port);
+    if (addr.ss_family == AF_INET &&
+        inet_ntop(AF_INET, &in->sin_addr, host, sizeof host) != NULL) {
+        snprintf(out, size, "%s:%u", host, ntohs(in->sin_port));
+    } else if (addr.ss_family == AF_INET6 &&
+        inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host) != NULL) {
+        snprintf(out, size, "[%s]:%u", host, ntohs(in6->sin6_port));
+    } else {
+        snprintf(out, size, "unknown");
+    }
 }
 
 /* Begins what there is of a stream besides its socket. False: memory is out. */
