@@ -93,6 +93,34 @@ sender_end_stream(struct sender_stream *stream, bool gently)
     }
 }
 
+enum log_level
+sender_level(struct sender_stream *stream, enum log_level level)
+{
+    struct node *node = stream->node;
+    struct sender *sender = &node->sender;
+
+    if (stream->is_told) {
+        return level;
+    }
+    if (sender->n_lines == 0 ||
+        node->now_us - sender->lines_us >= SENDER_LINES_MS * UINT64_C(1000)) {
+        if (sender->n_untold > 0) {
+            log_line(node->config.logger, LOG_WARNING,
+                "%u more connections of replicas have ended before one "
+                "followed, of which nothing was said",
+                sender->n_untold);
+        }
+        sender->lines_us = node->now_us;
+        sender->n_lines = sender->n_untold = 0;
+    }
+    if (sender->n_lines == SENDER_LINES) {
+        sender->n_untold++;
+        return LOG_DEBUG;
+    }
+    sender->n_lines++;
+    return level;
+}
+
 /* Says why a link has ended, and ends the stream. */
 static void
 end_link(struct sender_stream *stream)
@@ -104,7 +132,7 @@ end_link(struct sender_stream *stream)
     stream->node->figures.behind += end->reason == LINK_BEHIND;
     node_end_text(end, why, sizeof why);
     log_line(stream->node->config.logger,
-        end->reason == LINK_CUT ? LOG_INFO : LOG_WARNING,
+        sender_level(stream, end->reason == LINK_CUT ? LOG_INFO : LOG_WARNING),
         "replica %.*s at %s: %s", (int)stream->link.name_len,
         stream->link.name, stream->address, why);
     sender_end_stream(stream, end->reason != LINK_TIMEOUT);
@@ -113,8 +141,9 @@ end_link(struct sender_stream *stream)
 void
 sender_break(struct sender_stream *stream, const char *why)
 {
-    log_line(stream->node->config.logger, LOG_INFO, "replica %.*s at %s: %s",
-        (int)stream->link.name_len, stream->link.name, stream->address, why);
+    log_line(stream->node->config.logger, sender_level(stream, LOG_INFO),
+        "replica %.*s at %s: %s", (int)stream->link.name_len,
+        stream->link.name, stream->address, why);
     sender_end_stream(stream, false);
 }
 
