@@ -454,6 +454,15 @@ go_on(struct link_primary *link, const struct link_view *view, uint64_t now_us,
     wait(link, order);
 }
 
+/* Since when the other end has been silent. Until it has proved who it is that
+ * is since the beginning: a byte now and then must not keep it here. */
+static uint64_t
+silent_since(const struct link_primary *link)
+{
+    return link->state < LINK_PRIMARY_JUDGED ? link->opened_us
+                                             : link->heard_us;
+}
+
 /* Ends the link where that is due without any frame. */
 static void
 look_around(
@@ -462,7 +471,7 @@ look_around(
     if (link->state >= LINK_PRIMARY_ENDING) {
         return;
     }
-    if (now_us - link->heard_us >= link->self->timeout_us) {
+    if (now_us - silent_since(link) >= link->self->timeout_us) {
         link->end.reason = LINK_TIMEOUT;
         move_to(link, LINK_PRIMARY_ENDED);
     } else if (link->state >= LINK_PRIMARY_JUDGED &&
@@ -483,7 +492,7 @@ link_primary_next(struct link_primary *link, const struct link_view *view,
     ASSERT(view->committed <= view->written && view->begin <= view->written);
     look_around(link, view, now_us);
     *order = (struct link_order){.what = LINK_WAIT,
-        .until_us = link->heard_us + link->self->timeout_us};
+        .until_us = silent_since(link) + link->self->timeout_us};
     switch (link->state) {
     case LINK_PRIMARY_OPEN:
         message_put_challenge(out + STREAM_HEAD_BYTES, link->nonce);

@@ -17,10 +17,12 @@
 
 enum {
     SENDER_MAGIC = 0x72646e73,
-    SENDER_REFUSED_MAX = 8, /* connections that are told so, at a time */
-    SENDER_ALL_MAX = 64,    /* also those that are closing, or have gone */
-    SENDER_TURN_FRAMES = 4, /* to one replica in one turn */
-    SENDER_KEPT_MS = 600000 /* the log is kept for one that has gone */
+    SENDER_REFUSED_MAX = 8,  /* connections that are told so, at a time */
+    SENDER_ALL_MAX = 64,     /* also those that are closing, or have gone */
+    SENDER_TURN_FRAMES = 4,  /* to one replica in one turn */
+    SENDER_KEPT_MS = 600000, /* the log is kept for one that has gone */
+    SENDER_LINES = 10,       /* of the log, of those who never followed, in */
+    SENDER_LINES_MS = 60000
 };
 
 struct node;
@@ -74,6 +76,8 @@ struct sender {
     unsigned n_streams, n_refused; /* that are not over */
     bool refuses_changes;          /* as the store was told */
     uint64_t term_seq;             /* of the first batch of the term */
+    uint64_t lines_us;             /* since when these are counted: */
+    unsigned n_lines, n_untold;    /* of those who never followed */
 };
 
 /* Accepts connections from now on. 0, ERR_NO_MEMORY, ERR_SYSTEM. */

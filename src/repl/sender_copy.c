@@ -77,7 +77,7 @@ refuse(struct sender_stream *stream, enum message_code code, const char *text)
     len = stream_seal(out, STREAM_ERROR, (uint32_t)len, stream->link.term,
         stream->link.session);
     wire_send(&stream->wire, out, len);
-    log_line(stream->node->config.logger, LOG_WARNING,
+    log_line(stream->node->config.logger, sender_level(stream, LOG_WARNING),
         "replica %.*s at %s gets no snapshot: %s", (int)stream->link.name_len,
         stream->link.name, stream->address, text);
     sender_end_stream(stream, true);

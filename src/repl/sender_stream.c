@@ -16,7 +16,8 @@
 #include "repl/node_priv.h"
 #include "repl/sender_priv.h"
 
-#include <netdb.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,34 @@ sender_end_stream(struct sender_stream *stream, bool gently)
     }
 }
 
+enum log_level
+sender_level(struct sender_stream *stream, enum log_level level)
+{
+    struct node *node = stream->node;
+    struct sender *sender = &node->sender;
+
+    if (stream->is_told) {
+        return level;
+    }
+    if (sender->n_lines == 0 ||
+        node->now_us - sender->lines_us >= SENDER_LINES_MS * UINT64_C(1000)) {
+        if (sender->n_untold > 0) {
+            log_line(node->config.logger, LOG_WARNING,
+                "%u more connections of replicas have ended before one "
+                "followed, of which nothing was said",
+                sender->n_untold);
+        }
+        sender->lines_us = node->now_us;
+        sender->n_lines = sender->n_untold = 0;
+    }
+    if (sender->n_lines == SENDER_LINES) {
+        sender->n_untold++;
+        return LOG_DEBUG;
+    }
+    sender->n_lines++;
+    return level;
+}
+
 /* Says why a link has ended, and ends the stream. */
 static void
 end_link(struct sender_stream *stream)
@@ -103,7 +132,7 @@ end_link(struct sender_stream *stream)
     stream->node->figures.behind += end->reason == LINK_BEHIND;
     node_end_text(end, why, sizeof why);
     log_line(stream->node->config.logger,
-        end->reason == LINK_CUT ? LOG_INFO : LOG_WARNING,
+        sender_level(stream, end->reason == LINK_CUT ? LOG_INFO : LOG_WARNING),
         "replica %.*s at %s: %s", (int)stream->link.name_len,
         stream->link.name, stream->address, why);
     sender_end_stream(stream, end->reason != LINK_TIMEOUT);
@@ -112,8 +141,9 @@ end_link(struct sender_stream *stream)
 void
 sender_break(struct sender_stream *stream, const char *why)
 {
-    log_line(stream->node->config.logger, LOG_INFO, "replica %.*s at %s: %s",
-        (int)stream->link.name_len, stream->link.name, stream->address, why);
+    log_line(stream->node->config.logger, sender_level(stream, LOG_INFO),
+        "replica %.*s at %s: %s", (int)stream->link.name_len,
+        stream->link.name, stream->address, why);
     sender_end_stream(stream, false);
 }
 
@@ -308,21 +338,29 @@ sender_turn_stream(struct sender_stream *stream)
 
 /* ---- its beginning ---- */
 
+/* Not by getnameinfo: it asks the kernel for the name of a link-local address's
+ * interface, by a call that a server does not make (server/sandbox_calls.h). */
 static void
 name_peer(int fd, char *out, size_t size)
 {
     struct sockaddr_storage addr;
     socklen_t len = sizeof addr;
-    char host[48], port[8];
+    const struct sockaddr_in *in = (const void *)&addr;
+    const struct sockaddr_in6 *in6 = (const void *)&addr;
+    char host[INET6_ADDRSTRLEN];
 
-    if (getpeername(fd, (struct sockaddr *)&addr, &len) != 0 ||
-        getnameinfo((const struct sockaddr *)&addr, len, host, sizeof host,
-            port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-        snprintf(out, size, "unknown");
-        return;
+    if (getpeername(fd, (struct sockaddr *)&addr, &len) != 0) {
+        addr.ss_family = AF_UNSPEC;
     }
-    snprintf(out, size, addr.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
-        port);
+    if (addr.ss_family == AF_INET &&
+        inet_ntop(AF_INET, &in->sin_addr, host, sizeof host) != NULL) {
+        snprintf(out, size, "%s:%u", host, ntohs(in->sin_port));
+    } else if (addr.ss_family == AF_INET6 &&
+        inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host) != NULL) {
+        snprintf(out, size, "[%s]:%u", host, ntohs(in6->sin6_port));
+    } else {
+        snprintf(out, size, "unknown");
+    }
 }
 
 /* Begins what there is of a stream besides its socket. False: memory is out. */

@@ -659,6 +659,15 @@ START_TEST(test_silence)
     ck_assert_int_eq(ask_primary(&pair), LINK_CLOSE);
     ck_assert_int_eq(ask_replica(&pair), LINK_CLOSE);
     end(&pair);
+    begin(&pair); /* nor does a byte keep who has not said who it is */
+    ck_assert_int_eq(ask_primary(&pair), LINK_SEND);
+    pair.now_us += pair.a.self.timeout_us - 1;
+    link_primary_heard(&pair.up, pair.now_us);
+    ck_assert_int_eq(ask_primary(&pair), LINK_WAIT);
+    pair.now_us += 1;
+    ck_assert_int_eq(ask_primary(&pair), LINK_CLOSE);
+    ck_assert_int_eq(pair.up.end.reason, LINK_TIMEOUT);
+    end(&pair);
     begin(&pair);
     settle(&pair);
     struct link_node node = peer_node(&pair.b);
