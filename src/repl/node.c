@@ -627,6 +627,9 @@ make_node(const struct node_config *config)
     }
     node->magic = NODE_MAGIC;
     node->config = *config;
+    if (config->figures != NULL) {
+        node->figures = *config->figures;
+    }
     node->clock = clock_or_system(config->clock);
     node->listener.moved_fn = on_store_moved;
     mutex_init(&node->lock);
@@ -721,6 +724,9 @@ node_stop(struct node **node)
     sender_fini(it); /* whose threads ring until then */
     receiver_fini(it);
     close_loop(it);
+    if (it->config.figures != NULL) {
+        *it->config.figures = it->figures;
+    }
     store_want_clean_end(it->config.store);
     free_node(it);
     *node = NULL;

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct node_figures; /* repl/node_figures.h */
 struct store;
 struct tls; /* net/tls.h */
 
@@ -75,6 +76,8 @@ struct node_config {
     uint64_t stale_ms; /* reads of a replica are refused when what it shows may
                         * be older; 0: never */
     unsigned priority;
+    struct node_figures *figures; /* of the process: counted on from there, and
+                                   * written by node_stop; NULL: none */
     /* The process must destroy the store and load the directory anew: an
      * exchange or a cut is ordered. What it is to follow then node_follows
      * says, before node_stop. Called once, on the node's thread; nothing is

@@ -124,6 +124,7 @@ note_news(struct receiver *receiver, enum stream_type type)
 {
     const struct message_news *news = &receiver->link.news;
     struct fresh *fresh = &receiver->fresh;
+    uint64_t now_us = receiver->node->now_us, way_us;
 
     if ((type != STREAM_BATCHES && type != STREAM_HEARTBEAT) ||
         (news->flags & NEWS_AUTHORITY) == 0 ||
@@ -133,7 +134,9 @@ note_news(struct receiver *receiver, enum stream_type type)
     if (fresh->n > 0 && fresh->at[fresh->n - 1].last > news->last) {
         fresh->n = 0; /* of another log */
     }
-    fresh_add(fresh, news->last, receiver->node->now_us, news->rtt_us);
+    way_us =
+        fresh_way_us(&receiver->way, news->clock_us, now_us, news->rtt_us);
+    fresh_add(fresh, news->last, now_us, way_us);
 }
 
 /* Does with one frame what is to be done. False: the link is over, or nothing

@@ -66,6 +66,7 @@ struct receiver {
     uint64_t sound_seq;   /* where the node is doubtful no more */
     struct copy_in *copy; /* a snapshot that comes; NULL: none */
     struct fresh fresh;
+    struct fresh_way way; /* of this link */
 };
 
 /* 0, ERR_NO_MEMORY or ERR_SYSTEM. */

@@ -138,6 +138,7 @@ join(struct receiver *receiver, int fd)
     }
     move_to(receiver, RECEIVER_JOINED);
     link_replica_init(&receiver->link, &node->self, nonce, node->now_us);
+    receiver->way = (struct fresh_way){0};
     receiver->in_at = receiver->in_len = 0;
     receiver->has_batches = receiver->has_batch = false;
     receiver->is_paused = receiver->is_following = false;

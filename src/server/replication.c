@@ -458,6 +458,7 @@ replication_begin(struct replication *replication, struct store *store,
         .snapshot_rate = options->repl_rate,
         .stale_ms = options_stale_ms(options),
         .priority = (unsigned)options->replica_priority,
+        .figures = &replication->figures,
         .reload_fn = reload_fn,
         .context = context};
     set_name(&config.name, &options->node);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "net/listener.h"
 #include "repl/node.h"
+#include "repl/node_figures.h"
 #include "repl/proof.h"
 #include "server/options.h"
 #include "session/group.h"
@@ -36,6 +37,7 @@ struct replication {
     char client[NODE_ADDRESS_MAX + 1];  /* where clients find this server */
     _Atomic(struct node *) node;        /* NULL: it does not run */
     struct qsbr *qsbr;                  /* of the node's store */
+    struct node_figures figures;        /* of the nodes before this one */
     char primary[NODE_ADDRESS_MAX + 1]; /* that the next node follows; "": it
                                          * is a primary */
 };
