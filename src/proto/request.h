@@ -127,6 +127,7 @@ struct request {
     bool has_more;             /* tx is not a number but a word that items let
                                 * pass and no change of a cell has */
     bool has_tx;               /* text: some word behind is tx=, well or not */
+    bool may_be_dialect;       /* ERROR: right if a counter has that name */
     uint8_t opcode;            /* BINARY: as sent */
     uint32_t opaque;           /* BINARY: likewise */
     enum request_op stored_as; /* TOO_LARGE: the storage command */

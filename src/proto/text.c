@@ -177,6 +177,7 @@ parse_arith(struct line *line)
         return text__fail(line, TEXT__BAD_FORMAT);
     }
     if (!text__take_u64(line, &line->out->number)) {
+        line->out->may_be_dialect = true; /* incr <counter> <id> ... */
         return text__fail(line, "CLIENT_ERROR invalid numeric delta argument");
     }
     text__take_rest(line);

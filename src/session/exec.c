@@ -480,11 +480,16 @@ works_while_loading(enum request_op op)
     }
 }
 
-/* The parser has found what is wrong. */
+/* The parser has found what is wrong; but a store that loads, and a replica to
+ * which nothing has come yet, do not know all counters. */
 static enum exec_step
-answer_error(struct session *session, struct buf *out)
+answer_error(struct session *session, int fault, struct buf *out)
 {
     const struct request *request = &session->request;
+    if (request->may_be_dialect &&
+        (fault == ERR_LOADING || fault == ERR_NOT_PRIMARY)) {
+        return exec__refuse(session, fault, out);
+    }
     if (request->proto == PROTO_BINARY) {
         struct answer answer = {.kind = ANSWER_REFUSED, .err = request->err};
         return exec__answer(session, NULL, &answer, out);
@@ -529,7 +534,7 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
         session->has_quit = true;
         return EXEC_CLOSE;
     case REQUEST_ERROR:
-        return answer_error(session, turn->out);
+        return answer_error(session, turn->fault, turn->out);
     case REQUEST_LOGIN:
         return exec__login(session, bytes, turn->out);
     case REQUEST_LOGIN_WAYS:

@@ -594,7 +594,7 @@ hand_over(struct buf *said, struct tls_stream *to, bool *is_up,
     struct buf *answers, struct buf *heard)
 {
     enum tls_step step = *is_up ? TLS_STEP_DONE : TLS_STEP_MORE;
-    char *copy = copy_of(said->data, said->len);
+    char *copy = copy_of(said->len == 0 ? "" : said->data, said->len);
     if (said->len > 0) {
         tls_stream_put(to, copy, said->len);
     }
