@@ -278,7 +278,7 @@ note_name(struct contents *contents, int dir_fd, const char *name, int log_fd)
         return;
     }
     bool is_remains = data_dir__is_remains(name);
-    bool is_ours = is_remains || snapshot_folder_has(name) ||
+    bool is_ours = is_remains || snapshot_folder__has(name) ||
         is_one_of(name, ours, sizeof ours / sizeof ours[0]);
     contents->has_remains |= is_remains;
     if (!is_ours && !contents->has_others &&

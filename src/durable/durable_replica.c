@@ -184,7 +184,7 @@ durable_replica__keeps_numbers(
 static void
 note_leftover(void *context, const char *name)
 {
-    if (snapshot_folder_has(name)) {
+    if (snapshot_folder__has(name)) {
         buf_add(context, name, strlen(name) + 1);
     }
 }

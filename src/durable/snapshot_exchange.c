@@ -75,7 +75,7 @@ give_files(struct exchange *it)
     for (size_t i = 0; i < it->plan.files.n; i++) {
         const struct snapshot_file *file = &it->plan.files.file[i];
         snapshot__file_name(file, name);
-        int error = snapshot_folder_give(it->folder, name);
+        int error = snapshot_folder__give(it->folder, name);
         if (error == ENOENT) {
             error = it->disk->calls->look(it->disk, name, -1, &is);
             error = error == ENOENT || (error == 0 && is.bytes < file->bytes)
@@ -161,7 +161,7 @@ replace_all(struct exchange *it)
         error = remove_noted(it, it->disk, note_old);
     }
     if (error == 0) {
-        error = snapshot_folder_give(it->folder, MANIFEST_NAME);
+        error = snapshot_folder__give(it->folder, MANIFEST_NAME);
     }
     return error;
 }
@@ -221,13 +221,13 @@ int
 snapshot_exchange__finish(struct disk *disk, struct logger *logger)
 {
     struct exchange it = {.disk = disk, .logger = logger};
-    if (snapshot_folder_create(disk, &it.folder) != 0) {
+    if (snapshot_folder__create(disk, &it.folder) != 0) {
         return ERR_NO_MEMORY;
     }
     int err = run(&it);
     snapshot_plan_fini(&it.plan);
     buf_fini(&it.names);
-    snapshot_folder_destroy(&it.folder);
+    snapshot_folder__destroy(&it.folder);
     return err;
 }
 

@@ -11,7 +11,7 @@
 enum { PREFIX_BYTES = sizeof SNAPSHOT_PREFIX - 1 };
 
 bool
-snapshot_folder_has(const char *name)
+snapshot_folder__has(const char *name)
 {
     return strncmp(name, SNAPSHOT_PREFIX, PREFIX_BYTES) == 0;
 }
@@ -67,7 +67,7 @@ static void
 hand_on(void *context, const char *name)
 {
     const struct listing *listing = context;
-    if (snapshot_folder_has(name)) {
+    if (snapshot_folder__has(name)) {
         listing->name_fn(listing->context, name + PREFIX_BYTES);
     }
 }
@@ -86,19 +86,19 @@ static const struct disk_calls folder_calls = {DISK_FRONT_FILE_CALLS,
     .unlink = folder_unlink, .list = folder_list};
 
 int
-snapshot_folder_create(struct disk *under, struct disk **out)
+snapshot_folder__create(struct disk *under, struct disk **out)
 {
     return disk_front_create(&folder_calls, under, NULL, out);
 }
 
 void
-snapshot_folder_destroy(struct disk **folder)
+snapshot_folder__destroy(struct disk **folder)
 {
     disk_front_destroy(folder);
 }
 
 int
-snapshot_folder_give(struct disk *folder, const char *name)
+snapshot_folder__give(struct disk *folder, const char *name)
 {
     struct disk *under = disk_front_under(folder);
     char room[SNAPSHOT_NAME_BYTES];

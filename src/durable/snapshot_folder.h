@@ -20,16 +20,16 @@ enum { SNAPSHOT_NAME_BYTES = 48 };
 #define SNAPSHOT_EXCHANGE "exchange"
 
 /* True of a name in a data directory that is one of the folder's. Pure. */
-bool snapshot_folder_has(const char *name);
+bool snapshot_folder__has(const char *name);
 
 /* A disk that has just the files of the folder, without the prefix: it can be
  * read like a data directory. *out is the caller's, freed by
- * snapshot_folder_destroy; under must outlive it. 0 or ENOMEM. */
-int snapshot_folder_create(struct disk *under, struct disk **out);
-void snapshot_folder_destroy(struct disk **folder);
+ * snapshot_folder__destroy; under must outlive it. 0 or ENOMEM. */
+int snapshot_folder__create(struct disk *under, struct disk **out);
+void snapshot_folder__destroy(struct disk **folder);
 
 /* Moves a file out of the folder: it has that name in the data directory then,
  * whatever had it before. Not yet durably. 0 or an errno value. */
-int snapshot_folder_give(struct disk *folder, const char *name);
+int snapshot_folder__give(struct disk *folder, const char *name);
 
 #endif

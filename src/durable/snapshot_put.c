@@ -84,8 +84,8 @@ snapshot_put_open(
     if (put->stream == NULL) {
         return ERR_NO_MEMORY;
     }
-    int err = snapshot_folder_create(disk, &put->folder) == 0 ? read_plan(put)
-                                                              : ERR_NO_MEMORY;
+    int err = snapshot_folder__create(disk, &put->folder) == 0 ? read_plan(put)
+                                                               : ERR_NO_MEMORY;
     if (err != 0) {
         snapshot_put_close(put);
     }
@@ -98,7 +98,7 @@ snapshot_put_close(struct snapshot_put *put)
     give_up(put);
     snapshot_plan_fini(&put->plan);
     checksum_stream_destroy(&put->stream);
-    snapshot_folder_destroy(&put->folder);
+    snapshot_folder__destroy(&put->folder);
     *put = (struct snapshot_put){.fd = -1};
 }
 

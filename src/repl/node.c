@@ -490,7 +490,7 @@ on_prepare(uv_prepare_t *prepare)
     }
     sender_turn(node);
     look_at_waits(node);
-    node_show(node);
+    node__show(node);
     if (is_to_end(node)) {
         end(node);
         return;

@@ -145,7 +145,7 @@ show_replica_side(const struct node *node, struct node_shown *shown)
 }
 
 void
-node_show(struct node *node)
+node__show(struct node *node)
 {
     struct node_shown *shown = &node->shown;
     const struct store_position *position = &node->position;

@@ -68,6 +68,6 @@ struct node_shown {
 struct node;
 
 /* At the end of a turn. */
-void node_show(struct node *node);
+void node__show(struct node *node);
 
 #endif

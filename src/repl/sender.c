@@ -246,18 +246,13 @@ sender_turn(struct node *node)
 bool
 sender_all_have(const struct node *node, uint64_t seq)
 {
-    unsigned n = 0;
-
     for (const struct sender_stream *it = node->sender.streams; it != NULL;
          it = it->next) {
-        if (is_counted(node, it)) {
-            n++;
-            if (it->link.ack.written < seq) {
-                return false;
-            }
+        if (is_counted(node, it) && it->link.ack.written < seq) {
+            return false;
         }
     }
-    return n > 0;
+    return true;
 }
 
 unsigned

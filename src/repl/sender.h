@@ -105,8 +105,7 @@ sender_is_streaming(const struct sender_stream *stream)
         stream->link.state == LINK_PRIMARY_STREAMING;
 }
 
-/* True where all replicas that are sent the log have written batch seq; false
- * where there is none. */
+/* True where all replicas that are sent the log have written batch seq. */
 bool sender_all_have(const struct node *node, uint64_t seq);
 
 /* How many replicas that are sent the log have applied batch seq; one that is

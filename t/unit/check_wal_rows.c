@@ -162,7 +162,7 @@ read_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
     return 0;
 }
 
-/* Returns how many bytes the log took. */
+/* Returns how many entries took the place of others. */
 static uint64_t
 run_model(enum wal_sync mode, uint64_t seed, bool is_plain)
 {
@@ -189,7 +189,6 @@ run_model(enum wal_sync mode, uint64_t seed, bool is_plain)
     }
     model.after[model.seq] = model.now;
     struct wal_stats stats = rig_stats(&model.rig);
-    ck_assert_int_eq(stats.replaced == 0, is_plain);
     ck_assert_uint_eq(stats.last_seq, model.seq);
     ck_assert_int_eq(rig_close(&model.rig), 0);
     struct replay replay = {.disk = model.rig.disk,
@@ -202,18 +201,20 @@ run_model(enum wal_sync mode, uint64_t seed, bool is_plain)
     ck_assert_mem_eq(&model.found, &model.now, sizeof(model.now));
     free(model.after);
     rig_fini(&model.rig);
-    return stats.bytes;
+    return stats.replaced;
 }
 
 START_TEST(test_states)
 {
     static const enum wal_sync modes[] = {
         WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
+    uint64_t n_replaced = 0; /* in one round the log's thread may come first */
     for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
         enum wal_sync mode = modes[seed % COUNT_OF(modes)];
-        (void)run_model(mode, seed, true);
-        (void)run_model(mode, seed, false);
+        ck_assert_uint_eq(run_model(mode, seed, true), 0);
+        n_replaced += run_model(mode, seed, false);
     }
+    ck_assert_uint_gt(n_replaced, 0);
 }
 END_TEST
 

@@ -172,7 +172,7 @@ static inline void
 note_folder(void *context, const char *name)
 {
     unsigned *n = context;
-    *n += snapshot_folder_has(name);
+    *n += snapshot_folder__has(name);
 }
 
 /* Files of the folder on that rig's disk. */
