@@ -103,21 +103,6 @@ send_message(int pair_fd, struct msghdr *message, size_t len)
     return 0;
 }
 
-/* *n becomes the bytes of the packet, above 0. */
-static int
-receive_message(int pair_fd, struct msghdr *message, size_t *n)
-{
-    ssize_t got;
-    do {
-        got = recvmsg(pair_fd, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) {
-        return error_of(errno);
-    }
-    *n = (size_t)got;
-    return got == 0 ? EPIPE : 0; /* nobody sends an empty packet */
-}
-
 /* The descriptor that came, or -1. */
 static int
 fd_of(struct msghdr *message)
@@ -130,6 +115,35 @@ fd_of(struct msghdr *message)
         memcpy(&fd, CMSG_DATA(head), sizeof fd);
     }
     return fd;
+}
+
+/* Takes a packet of that size to *packet; *fd becomes the descriptor beside it,
+ * the caller's, or -1. */
+static int
+receive_packet(int pair_fd, void *packet, size_t size, int *fd)
+{
+    union control control = {0};
+    struct iovec span = {.iov_base = packet, .iov_len = size};
+    struct msghdr message = {.msg_iov = &span,
+        .msg_iovlen = 1,
+        .msg_control = control.bytes,
+        .msg_controllen = CMSG_LEN(sizeof(int))};
+    ssize_t n;
+    do {
+        n = recvmsg(pair_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    } while (n < 0 && errno == EINTR);
+    if (n <= 0) { /* nobody sends an empty packet */
+        return n < 0 ? error_of(errno) : EPIPE;
+    }
+    *fd = fd_of(&message);
+    if ((size_t)n == size &&
+        (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0) {
+        return 0;
+    }
+    if (*fd >= 0) {
+        close(*fd);
+    }
+    return EBADMSG;
 }
 
 int
@@ -148,24 +162,16 @@ int
 dial_receive_request(int pair_fd, struct dial_request *out)
 {
     struct dial_request packet;
-    union control control = {0};
-    struct iovec span = {.iov_base = &packet, .iov_len = sizeof packet};
-    struct msghdr message = {.msg_iov = &span,
-        .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = CMSG_LEN(sizeof(int))};
-    size_t n;
-    int err = receive_message(pair_fd, &message, &n);
+    int fd;
+    int err = receive_packet(pair_fd, &packet, sizeof packet, &fd);
     if (err != 0) {
         return err;
     }
-    int fd = fd_of(&message);
     if (fd >= 0) {
         close(fd);
+        return EBADMSG;
     }
-    if (fd >= 0 || n != sizeof packet ||
-        message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
-        memchr(packet.address, '\0', sizeof packet.address) == NULL) {
+    if (memchr(packet.address, '\0', sizeof packet.address) == NULL) {
         return EBADMSG;
     }
     *out = packet;
@@ -199,20 +205,12 @@ int
 dial__receive_reply(int pair_fd, struct dial_reply *out)
 {
     struct reply_packet packet;
-    union control control = {0};
-    struct iovec span = {.iov_base = &packet, .iov_len = sizeof packet};
-    struct msghdr message = {.msg_iov = &span,
-        .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = CMSG_LEN(sizeof(int))};
-    size_t n;
-    int err = receive_message(pair_fd, &message, &n);
+    int fd;
+    int err = receive_packet(pair_fd, &packet, sizeof packet, &fd);
     if (err != 0) {
         return err;
     }
-    int fd = fd_of(&message);
-    if (n != sizeof packet || message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
-        packet.n_fds != (fd >= 0 ? 1 : 0) ||
+    if (packet.n_fds != (fd >= 0 ? 1 : 0) ||
         memchr(packet.why, '\0', sizeof packet.why) == NULL) {
         if (fd >= 0) {
             close(fd);

@@ -302,17 +302,14 @@ look_at_parting(struct node *node)
     if (order == NULL) {
         return true;
     }
-    if (node->state == NODE_STATE_LEADING) {
-        if (!sender_all_have(node, node->position.written) &&
-            node->now_us < node->part_by_us) {
-            node_wake_at(node, node->now_us + PARTING_LOOK_US);
-            return false;
-        }
+    bool leads = node->state == NODE_STATE_LEADING;
+    if (leads && !sender_all_have(node, node->position.written) &&
+        node->now_us < node->part_by_us) {
+        node_wake_at(node, node->now_us + PARTING_LOOK_US);
+        return false;
     }
     node->parting = NULL;
-    answer(order,
-        node->state == NODE_STATE_LEADING ? follow(node, order->address)
-                                          : ERR_CLOSED);
+    answer(order, leads ? follow(node, order->address) : ERR_CLOSED);
     return true;
 }
 
