@@ -15,6 +15,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/checksum.h"
 #include "base/err.h"
 #include "base/numbers.h"
 #include "durable/recover.h"
@@ -532,8 +533,9 @@ add_batch(void *context, const struct glean_batch *batch)
     if (wants(dump, DUMP_LOG)) {
         buf_addf(&dump->text,
             "batch %" PRIu64 " synced %" PRIu64 " %s offset %" PRIu64
-            " bytes %" PRIu32,
-            batch->seq, batch->synced_seq, name, batch->at, batch->len);
+            " bytes %" PRIu32 " checksum %016" PRIx64,
+            batch->seq, batch->synced_seq, name, batch->at, batch->len,
+            checksum64(batch->payload, batch->len, 0));
         end_line(dump);
     }
     while (entry_has_next(&reader)) {
