@@ -526,8 +526,12 @@ START_TEST(test_before_it_begins)
         ck_assert_uint_eq(wal_last(rig.wal), 7);
         ck_assert_int_eq(
             wal_outcome(rig.wal, 7), always ? WAL_COMMITTED : WAL_FAILED);
+        ck_assert_uint_eq(rig_stats(&rig).synced_seq, 0);
+        ck_assert_int_eq(wal_sync_up_to(rig.wal, 7), ERR_DISK);
         atomic_store(&is_well, true);
         wait_writable(&rig);
+        ck_assert_int_eq(wal_sync_up_to(rig.wal, 7), 0);
+        ck_assert_uint_ge(rig_stats(&rig).synced_seq, 7);
         ck_assert_int_eq(rig_commit(&rig, rig_append(&rig, 1)), WAL_COMMITTED);
         ck_assert_int_eq(wal_outcome(rig.wal, 7), WAL_COMMITTED);
         ck_assert_int_eq(rig_close(&rig), 0);
