@@ -641,18 +641,29 @@ stash_bytes(const struct stash *stash)
     return stash == NULL ? 0 : STASH_HEAD_BYTES + (size_t)stash->n_words * 8;
 }
 
+bool
+stash_next(
+    const struct stash *stash, uint32_t *place, uint64_t *key, uint64_t *code)
+{
+    for (; *place < stash->places; ++*place) {
+        if (tag_get(stash, *place) != 0) {
+            uint32_t byte = place_get(stash, *place);
+            heap_read(stash, byte, code);
+            *key = heap_key(stash, byte);
+            return true;
+        }
+    }
+    return false;
+}
+
 void
 stash_each(const struct stash *stash,
     void (*record_fn)(void *context, uint64_t key, const uint64_t *code),
     void *context)
 {
-    for (uint32_t place = 0; place < stash->places; place++) {
-        if (tag_get(stash, place) != 0) {
-            uint32_t byte = place_get(stash, place);
-            uint64_t code[SHAPES_COLUMNS_MAX];
-            heap_read(stash, byte, code);
-            record_fn(context, heap_key(stash, byte), code);
-        }
+    uint64_t key, code[SHAPES_COLUMNS_MAX];
+    for (uint32_t place = 0; stash_next(stash, &place, &key, code); place++) {
+        record_fn(context, key, code);
     }
 }
 

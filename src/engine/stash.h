@@ -89,6 +89,14 @@ int stash_grown(struct pool *pool, const struct stash *stash,
 size_t stash_count(const struct stash *stash);
 size_t stash_bytes(const struct stash *stash);
 
+/* The record in the first place from *place on that has one: its key, its codes
+ * (all 16) and the place. False where there is none. Who goes on at the next
+ * place, and at the same one where the record has been removed, meets all: a
+ * removal moves records to that place and to later ones only, and from earlier
+ * ones, which have been met, only around the end. */
+bool stash_next(
+    const struct stash *stash, uint32_t *place, uint64_t *key, uint64_t *code);
+
 /* Calls record_fn for each record; it must not change the stash. */
 void stash_each(const struct stash *stash,
     void (*record_fn)(void *context, uint64_t key, const uint64_t *code),

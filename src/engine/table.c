@@ -29,10 +29,9 @@
 #include <string.h>
 
 enum {
-    NARROW_SHARE = 96,       /* narrow records in the stash: 1 in 96, and */
-    STALE_SHARE = 25,        /* mask bits that may be stale: 1 in 25 */
-    STASH_RECORDS_FIRST = 8, /* what a stash is made for at first */
-    CLEAR_BATCH = 32         /* keys taken out of a stash at a time */
+    NARROW_SHARE = 96,      /* narrow records in the stash: 1 in 96, and */
+    STALE_SHARE = 25,       /* mask bits that may be stale: 1 in 25 */
+    STASH_RECORDS_FIRST = 8 /* what a stash is made for at first */
 };
 
 /* Why a record of that need would be in the stash. */
@@ -439,38 +438,32 @@ clear_record(struct table_owner *owner, struct table *table,
     return table_put(owner, table, spot, code, POOL_UPDATE);
 }
 
-struct clearing {
-    uint32_t columns;
-    unsigned n;
-    uint64_t key[CLEAR_BATCH];
-};
-
-static void
-collect_key(void *context, uint64_t key, const uint64_t *code)
-{
-    struct clearing *clearing = context;
-    if (clearing->n < CLEAR_BATCH && has_any(code, clearing->columns)) {
-        clearing->key[clearing->n++] = key;
-    }
-}
-
+/* Each record is met twice, and a third time where it has gone around the end:
+ * after a change its place is looked at again, where another one may be now
+ * (stash_next). */
 static int
 clear_stash(struct table_owner *owner, struct table *table, uint32_t columns,
     const struct cover_at *cover)
 {
-    struct clearing clearing = {.columns = columns};
+    const struct stash *stash = table_stash(table);
     struct table_spot spot;
-    do {
-        clearing.n = 0;
-        stash_each(table_stash(table), collect_key, &clearing);
-        for (unsigned i = 0; i < clearing.n; i++) {
-            table_find(owner, table, table->base + clearing.key[i], &spot);
-            int err = clear_record(owner, table, &spot, columns, cover);
-            if (err != 0) {
-                return err;
-            }
+    uint64_t key, code[SHAPES_COLUMNS_MAX];
+    uint32_t place = 0;
+    while (stash_next(stash, &place, &key, code)) {
+        ENGINE_HOOK("stash clear");
+        if (!has_any(code, columns)) {
+            place++;
+            continue;
         }
-    } while (clearing.n > 0);
+        table_find(owner, table, table->base + key, &spot);
+        ASSERT(spot.where == TABLE_STASH);
+        int err = clear_record(owner, table, &spot, columns, cover);
+        if (err != 0) {
+            return err;
+        }
+        /* no record has got longer, so none has needed a larger one */
+        ASSERT(table_stash(table) == stash);
+    }
     return 0;
 }
 

@@ -10,6 +10,7 @@
 
 struct latest_one {
     uint64_t key, value;
+    size_t order; /* of two of a key the larger one is the later one */
 };
 
 struct latest {
@@ -19,13 +20,12 @@ struct latest {
 
 /* Behind all that were added before. 0 or ERR_NO_MEMORY. What was added several
  * times under one key takes room only until there is no more: so it is that of
- * twice the keys at most, or of some thousand, and while it is sorted half of
- * that again. */
+ * twice the keys at most, or of some thousand. */
 int latest_add(struct latest *latest, uint64_t key, uint64_t value);
 
 /* Keys ascend from now on, each with the value that it was given last, until
- * another is added. 0 or ERR_NO_MEMORY. */
-int latest_sort(struct latest *latest);
+ * another is added. */
+void latest_sort(struct latest *latest);
 
 /* The one of that key, or NULL. They ascend. */
 const struct latest_one *latest_find(

@@ -428,11 +428,11 @@ sort_column(const struct member_ids *members, struct member_ids_column *column)
 {
     column->largest =
         calloc(members->manifest->shards, sizeof *column->largest);
-    int err =
-        column->largest == NULL ? ERR_NO_MEMORY : latest_sort(&column->number);
-    err = err == 0 ? latest_sort(&column->count) : err;
-    err = err == 0 ? latest_sort(&column->value) : err;
-    err = err == 0 ? latest_sort(&column->here) : err;
+    int err = column->largest == NULL ? ERR_NO_MEMORY : 0;
+    latest_sort(&column->number);
+    latest_sort(&column->count);
+    latest_sort(&column->value);
+    latest_sort(&column->here);
     for (size_t i = 0; err == 0 && i < column->number.n; i++) {
         const struct latest_one *one = &column->number.one[i];
         unsigned shard;
@@ -445,7 +445,7 @@ sort_column(const struct member_ids *members, struct member_ids_column *column)
                 owner_key(members, one->value, shard), one->key);
         }
     }
-    err = err == 0 ? latest_sort(&column->owner) : err;
+    latest_sort(&column->owner);
     if (err == 0) {
         column->found = calloc(column->owner.n + 1, sizeof *column->found);
         err = column->found == NULL ? ERR_NO_MEMORY : 0;

@@ -336,11 +336,11 @@ mend_records(struct salvage_members *it)
 {
     int err = 0;
     bool any[SCHEMA_COUNTERS_MAX] = {false};
-    for (size_t i = 0; err == 0 && i < it->ids.n; i++) {
+    for (size_t i = 0; i < it->ids.n; i++) {
         struct member_ids_column *column = &it->ids.column[i];
         if (column->mend.n > 0) {
             any[counter_of(it->schema, column->serial)->slot] = true;
-            err = latest_sort(&column->mend);
+            latest_sort(&column->mend);
         }
     }
     for (unsigned slot = 0; err == 0 && slot < SCHEMA_COUNTERS_MAX; slot++) {

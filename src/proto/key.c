@@ -128,19 +128,6 @@ key__parse(
 }
 
 int
-key_member_fault(const struct key *key)
-{
-    if (key->kind != KEY_MEMBER) {
-        return 0;
-    }
-    if (!key->has_member) {
-        return ERR_NO_MEMBER;
-    }
-    return key->member >> key->target.column->member_bits == 0 ? 0
-                                                               : ERR_MEMBER;
-}
-
-int
 key_near(const struct schema *schema, const char *text, size_t len)
 {
     const char *dot = memrchr(text, '.', len);

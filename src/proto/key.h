@@ -2,6 +2,7 @@
 #ifndef PROTO_KEY_H
 #define PROTO_KEY_H
 
+#include "base/err.h"
 #include "schema/schema.h"
 
 #include <stdbool.h>
@@ -66,7 +67,18 @@ key_is_number(enum key_kind kind)
 /* What is wrong with a key of members that is to be read, or whose member is to
  * be changed: ERR_NO_MEMBER, or ERR_MEMBER where the column takes no such one;
  * else 0, and of every other key. */
-int key_member_fault(const struct key *key);
+static inline int
+key_member_fault(const struct key *key)
+{
+    if (key->kind != KEY_MEMBER) {
+        return 0;
+    }
+    if (!key->has_member) {
+        return ERR_NO_MEMBER;
+    }
+    return key->member >> key->target.column->member_bits == 0 ? 0
+                                                               : ERR_MEMBER;
+}
 
 /* Tells what text[0..len) names under this schema; *out points into it. */
 void key__parse(const struct schema *schema, const char *text, size_t len,

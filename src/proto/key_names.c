@@ -9,9 +9,9 @@
 #include <assert.h>
 
 enum {
-    /* the longest key of a member that is read in one pass */
-    KEY_MEMBER_BYTES = 2 * KEY_ID_DIGITS + KEY_NAMES_CHARS + 2,
-    KEY_ID_NEAR = 32 /* what key_id_read looks at */
+    KEY_ID_NEAR = 32, /* what key_id_read looks at */
+    /* what is looked at of a key with a member */
+    KEY_MEMBER_NEAR = KEY_ID_DIGITS + KEY_NAMES_CHARS + 2 + KEY_ID_NEAR
 };
 
 static_assert(KEY_NAMES == 1 << KEY_NAMES_BITS, "see key_names__place");
@@ -66,7 +66,8 @@ key_names__begin(struct key_names *names, const struct schema *schema)
     }
 }
 
-/* A name of 1 to KEY_NAMES_CHARS characters as two words. */
+/* A name of 1 to KEY_NAMES_CHARS characters as two words; with a colon, one
+ * more. */
 static inline void
 put_words(const char *name, size_t len, uint64_t word[2])
 {
@@ -94,56 +95,63 @@ keep(struct key_names *names, const char *name, size_t len,
     names->n_changes++;
 }
 
-/* A name that is kept of keys with a member; NULL where it is not. */
-static inline const struct key_name *
-find_with_member(const struct key_names *names, const uint64_t word[2])
+/* The name of keys with a member that stands in these words, with the colon;
+ * NULL where none that is kept does. */
+static inline const struct key_member_name *
+find_with_member(
+    const struct key_names *names, uint64_t word_0, uint64_t word_1)
 {
     for (unsigned i = 0; i < KEY_NAMES_MEMBERS; i++) {
-        const struct key_name *name = &names->with_member[i];
-        if (name->word[0] == word[0] && name->word[1] == word[1]) {
-            return name;
+        const struct key_member_name *name = &names->with_member[i];
+        if (((word_0 & name->mask[0]) ^ name->word[0]) == 0 &&
+            ((word_1 & name->mask[1]) ^ name->word[1]) == 0) {
+            return name->len == 0 ? NULL : name;
         }
     }
     return NULL;
 }
 
-/* The same as key__parse for a key of the form ID.NAME:MEMBER with a name that
- * is kept; false where it may be anything else. */
-static bool
-read_member(const struct key_names *names, const char *text, size_t len,
-    struct key *out)
+/* The bytes at text that are a key with a member, whatever is behind: how
+ * many, or 0. KEY_MEMBER_NEAR bytes are looked at. */
+static inline uint32_t
+take_member(const struct key_names *names, const char *text, struct key *out)
 {
-    char near[KEY_MEMBER_BYTES + KEY_ID_NEAR] = {0};
-    uint64_t word[2];
-    if (len > KEY_MEMBER_BYTES) {
-        return false;
+    unsigned at = key_id_read(text, &out->id);
+    if (at == 0 || text[at++] != '.') {
+        return 0;
     }
-    memcpy(near, text, len);
-    size_t at = key_id_read(near, &out->id);
-    if (at == 0 || near[at++] != '.') {
-        return false;
-    }
-    const char *colon = memchr(near + at, ':', len - at);
-    size_t name_len = colon == NULL ? 0 : (size_t)(colon - near) - at;
-    if (name_len == 0 || name_len > KEY_NAMES_CHARS) {
-        return false;
-    }
-    size_t n = key_id_read(colon + 1, &out->member);
-    if (n == 0 || at + name_len + 1 + n != len) {
-        return false;
-    }
-    if (near[at + name_len - 1] == 0) { /* see key_names_exact */
-        return false;
-    }
-    put_words(near + at, name_len, word);
-    const struct key_name *name = find_with_member(names, word);
+    const struct key_member_name *name = find_with_member(
+        names, chunk_load(text + at), chunk_load(text + at + CHUNK_BYTES));
     if (name == NULL) {
-        return false;
+        return 0;
     }
+    at += name->len;
+    unsigned n = key_id_read(text + at, &out->member);
     out->target = name->target;
     out->kind = name->kind;
     out->has_member = true;
-    return true;
+    return n == 0 ? 0 : at + n;
+}
+
+uint32_t
+key_names_read_member(const struct key_names *names, const char *text,
+    const char *end, const char *readable, struct key *out)
+{
+    char near[KEY_MEMBER_NEAR];
+    if (names->n_with_member == 0) {
+        return 0;
+    }
+    if (readable - text < KEY_MEMBER_NEAR) {
+        size_t left = (size_t)(end - text);
+        ASSERT(left < sizeof near);
+        memset(near, 0, sizeof near);
+        memcpy(near, text, left);
+        text = near;
+        end = near + left;
+    }
+    uint32_t at = take_member(names, text, out);
+    bool ends = text + at == end || (text + at < end && text[at] == ' ');
+    return at != 0 && ends ? at : 0;
 }
 
 /* Keeps the name in a key that is of a list or of members. */
@@ -156,16 +164,21 @@ keep_with_member(struct key_names *names, const char *text, size_t len,
     const char *colon = memchr(dot, ':', len - (size_t)(dot - text));
     if (colon == NULL || dot[-1] == '|' || dot[-1] == '}' ||
         colon - dot - 1 > KEY_NAMES_CHARS || key->member == UINT64_MAX) {
-        return; /* read_member reads none of these */
+        return; /* take_member reads none of these */
     }
-    uint64_t word[2];
-    put_words(dot + 1, (size_t)(colon - dot) - 1, word);
-    if (find_with_member(names, word) != NULL) {
+    struct key_member_name name = {.target = key->target,
+        .kind = key->kind,
+        .len = (unsigned)(colon - dot)};
+    put_words(dot + 1, name.len, name.word);
+    if (find_with_member(names, name.word[0], name.word[1]) != NULL) {
         return; /* it was a number that was not read */
     }
-    unsigned at = names->n_with_member++ % KEY_NAMES_MEMBERS;
-    names->with_member[at] = (struct key_name){
-        .word = {word[0], word[1]}, .target = key->target, .kind = key->kind};
+    name.mask[0] = name.len < CHUNK_BYTES ? chunk_first(UINT64_MAX, name.len)
+                                          : UINT64_MAX;
+    name.mask[1] = name.len <= CHUNK_BYTES
+        ? 0
+        : UINT64_MAX >> 8 * (2 * CHUNK_BYTES - name.len);
+    names->with_member[names->n_with_member++ % KEY_NAMES_MEMBERS] = name;
 }
 
 void
@@ -173,7 +186,8 @@ key_names_parse(
     struct key_names *names, const char *text, size_t len, struct key *out)
 {
     ASSERT(names->schema != NULL);
-    if (names->n_with_member > 0 && read_member(names, text, len, out)) {
+    if (key_names_read_member(names, text, text + len, text + len, out) ==
+        len) {
         return;
     }
     key__parse(names->schema, text, len, out);

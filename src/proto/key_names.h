@@ -24,13 +24,22 @@ struct key_name {
     enum key_kind kind; /* of a key with that name */
 };
 
+/* A name with the colon behind it: what of two words is looked at, and what it
+ * is there. */
+struct key_member_name {
+    uint64_t word[2], mask[2];
+    struct schema_target target;
+    enum key_kind kind; /* of a key with that name and a member */
+    unsigned len;       /* with the colon; 0: none */
+};
+
 struct key_names {
     const struct schema *schema; /* the one that all names are of */
     uint64_t version;            /* its version */
     uint64_t n_changes;          /* goes up when a name comes or goes */
     bool has_members;            /* some column of the schema is of members */
     struct key_name name[KEY_NAMES]; /* of keys without a member */
-    struct key_name with_member[KEY_NAMES_MEMBERS];
+    struct key_member_name with_member[KEY_NAMES_MEMBERS];
     unsigned n_with_member; /* ever kept; the next one takes the place of the
                              * oldest */
     uint64_t ends[4]; /* bit b: some name of the schema ends in the byte b */
@@ -194,5 +203,9 @@ key_names_read(const struct key_names *names, const char *text,
         ? key_names__read_near(names, text, end, out)
         : key_names__read(names, text, end, out);
 }
+
+/* The same for a key of the form `ID.NAME:MEMBER`. */
+uint32_t key_names_read_member(const struct key_names *names, const char *text,
+    const char *end, const char *readable, struct key *out);
 
 #endif

@@ -322,7 +322,9 @@ parse_key(struct session *session, struct schema_word text, const char *end,
     const char *readable =
         text.text == session->executor->key ? text.text + text.len : end;
     key_names_use(names, exec__schema(session));
-    if (!key_names_is_kept(names, text.text, text.len, readable, out)) {
+    if (!key_names_is_kept(names, text.text, text.len, readable, out) &&
+        key_names_read_member(names, text.text, text.text + text.len, readable,
+            out) != text.len) {
         key_names_parse(names, text.text, text.len, out);
     }
 }

@@ -389,49 +389,70 @@ is_behind_other(const struct job *job)
         is_behind_member(job);
 }
 
-/* Reads the key at reading->at, whatever it is, and makes its slot; a word
- * that a dialect get does not have is skipped. 0 or an ERR_, see
- * exec_get__gather. */
+/* The length of the key at reading->at if that is one of an id, of a name met
+ * lately; 0 where it may be anything else. */
+static inline uint32_t
+read_known(
+    const struct job *job, const struct reading *reading, struct key *key)
+{
+    if (!is_at_id(reading)) {
+        return 0;
+    }
+    return is_behind_member(job)
+        ? key_names_read_member(reading->names, reading->at,
+              reading->words_end, reading->end, key)
+        : key_names_read(reading->names, reading->at, reading->words_end,
+              reading->end, key);
+}
+
+/* Reads the key at reading->at, whatever it is, up to a space or the end of the
+ * words: *len, and *is_known where it is none that a dialect get does not
+ * have. 0 or an ERR_. */
+static int
+read_any(struct session *session, const struct reading *reading,
+    struct key *key, size_t *len, bool *is_known)
+{
+    size_t left = (size_t)(reading->words_end - reading->at);
+    const char *space = memchr(reading->at, ' ', left);
+    *len = space == NULL ? left : (size_t)(space - reading->at);
+    if (*len > TEXT_KEY_MAX) {
+        return ERR_BAD_FORMAT;
+    }
+    if (reading->names == NULL) {
+        *is_known = reading->counter != NULL &&
+            key_parse_dialect(reading->counter, reading->at, *len, key);
+        return 0;
+    }
+    key_names_parse(reading->names, reading->at, *len, key);
+    return key->kind == KEY_ITEM && !session->job->is_alone /* else checked */
+        ? exec__near(session, reading->at, *len)
+        : 0;
+}
+
+/* Makes the slot of the key at reading->at; a word that a dialect get does not
+ * have is skipped. 0 or an ERR_, see exec_get__gather. */
 static int
 take_any(struct session *session, struct reading *reading, const char *base,
     struct span *bad)
 {
     struct job *job = session->job;
     struct key key;
-    uint32_t known = is_at_id(reading) && !is_behind_member(job)
-        ? key_names_read(reading->names, reading->at, reading->words_end,
-              reading->end, &key)
-        : 0;
-    if (known != 0) {
-        add_slot(job, (size_t)(reading->at - base), known, &key,
-            reading->shows_cas);
-        reading->at += known;
-        return 0;
-    }
-    size_t left = (size_t)(reading->words_end - reading->at);
-    const char *space = memchr(reading->at, ' ', left);
-    size_t len = space == NULL ? left : (size_t)(space - reading->at);
     bool is_known = true;
     int err = 0;
-    if (len > TEXT_KEY_MAX) {
-        err = ERR_BAD_FORMAT;
-    } else if (reading->names != NULL) {
-        key_names_parse(reading->names, reading->at, len, &key);
-        if (!job->is_alone) { /* else it is checked */
-            err = key.kind == KEY_ITEM ? exec__near(session, reading->at, len)
-                                       : key_member_fault(&key);
-        }
-    } else {
-        is_known = reading->counter != NULL &&
-            key_parse_dialect(reading->counter, reading->at, len, &key);
+    size_t at = (size_t)(reading->at - base);
+    size_t len = read_known(job, reading, &key);
+    if (len == 0) {
+        err = read_any(session, reading, &key, &len, &is_known);
+    }
+    if (err == 0 && reading->names != NULL && !job->is_alone) {
+        err = key_member_fault(&key); /* else it is checked */
     }
     if (err != 0) {
-        *bad = (struct span){(uint32_t)(reading->at - base), (uint32_t)len};
+        *bad = (struct span){(uint32_t)at, (uint32_t)len};
         return err;
     }
     if (is_known) {
-        add_slot(
-            job, (size_t)(reading->at - base), len, &key, reading->shows_cas);
+        add_slot(job, at, len, &key, reading->shows_cas);
     }
     reading->at += len;
     return 0;

@@ -629,11 +629,49 @@ START_TEST(test_threads)
 }
 END_TEST
 
+/* A walk with stash_next that removes some on the way meets all of them, and
+ * the others. */
+START_TEST(test_walk)
+{
+    static struct fixture f;
+    uint64_t state = 4;
+    for (unsigned round = 0; round < 300; round++) {
+        uint64_t one_in = 1 + random_below(&state, 4);
+        size_t n = random_below(&state, 120);
+        uint64_t code[COLUMNS], key;
+        setup(&f, 27, n / 4, 20);
+        for (size_t i = 0; i < n; i++) {
+            random_code(&state, 3, 20, code);
+            put(&f, random_bits(&state, 27), code);
+        }
+        size_t n_met = 0, n_before = f.model.n;
+        uint32_t place = 0;
+        while (stash_next(f.stash, &place, &key, code)) {
+            expect_record(&f.model, key, code);
+            if (key % one_in == 0) {
+                ASSERT(stash_remove(f.stash, key));
+                model_remove(&f.model, key);
+            } else {
+                place++;
+            }
+            n_met++;
+        }
+        for (size_t i = 0; i < f.model.n; i++) {
+            ASSERT(f.model.key[i] % one_in != 0);
+        }
+        /* those from around the end may be met a second time */
+        ASSERT(n_met >= n_before && n_met <= n_before + f.model.n);
+        expect_model(&f);
+        teardown(&f);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_random, test_extremes, test_every_width,
         test_full, test_dead, test_large, test_bytes, test_refused, test_torn,
-        test_threads};
+        test_walk, test_threads};
     return run_tests("stash", tests, COUNT_OF(tests));
 }
