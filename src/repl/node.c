@@ -427,6 +427,12 @@ on_store_moved(struct store_listener *listener)
     if (!atomic_load_explicit(&node->hears_store, memory_order_relaxed)) {
         return;
     }
+    /* relaxed: only the node's thread finds itself here, and it has stored it;
+     * it looks at the store after what it has had written */
+    if (atomic_load_explicit(&node->runs_on, memory_order_relaxed) ==
+        &mutex__self) {
+        return;
+    }
     bell_hold(&node->bell);
     bell_ring(&node->bell);
 }
@@ -500,6 +506,8 @@ run(void *context)
 {
     struct node *node = context;
 
+    /* relaxed: see on_store_moved */
+    atomic_store_explicit(&node->runs_on, &mutex__self, memory_order_relaxed);
     (void)uv_run(&node->loop, UV_RUN_DEFAULT);
     return NULL;
 }
@@ -629,6 +637,7 @@ make_node(const struct node_config *config)
     }
     node->clock = clock_or_system(config->clock);
     node->listener.moved_fn = on_store_moved;
+    atomic_init(&node->runs_on, NULL);
     mutex_init(&node->lock);
     atomic_init(&node->primary, primary);
     atomic_init(&node->fresh_until_us, UINT64_MAX);
