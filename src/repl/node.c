@@ -427,11 +427,8 @@ on_store_moved(struct store_listener *listener)
     if (!atomic_load_explicit(&node->hears_store, memory_order_relaxed)) {
         return;
     }
-    /* relaxed: only the node's thread finds itself here, and it has stored it;
-     * it looks at the store after what it has had written */
-    if (atomic_load_explicit(&node->runs_on, memory_order_relaxed) ==
-        &mutex__self) {
-        return;
+    if (pthread_equal(pthread_self(), node->thread)) {
+        return; /* it looks at the store after what it has had written */
     }
     bell_hold(&node->bell);
     bell_ring(&node->bell);
@@ -506,8 +503,6 @@ run(void *context)
 {
     struct node *node = context;
 
-    /* relaxed: see on_store_moved */
-    atomic_store_explicit(&node->runs_on, &mutex__self, memory_order_relaxed);
     (void)uv_run(&node->loop, UV_RUN_DEFAULT);
     return NULL;
 }
@@ -637,7 +632,6 @@ make_node(const struct node_config *config)
     }
     node->clock = clock_or_system(config->clock);
     node->listener.moved_fn = on_store_moved;
-    atomic_init(&node->runs_on, NULL);
     mutex_init(&node->lock);
     atomic_init(&node->primary, primary);
     atomic_init(&node->fresh_until_us, UINT64_MAX);
@@ -696,12 +690,14 @@ node_start(
         err = begin_role(node, why);
     }
     if (err == 0) {
-        store_listen(config->store, &node->listener);
         if (pthread_create(&node->thread, NULL, run, node) == 0) {
+            /* on_store_moved knows the thread by now */
+            store_listen(config->store, &node->listener);
+            bell_hold(&node->bell);
+            bell_ring(&node->bell); /* of what moved meanwhile */
             *out = node;
             return 0;
         }
-        store_unlisten(config->store, &node->listener);
         err = ERR_NO_THREAD;
         buf_add_text(why, err_text(err));
     }

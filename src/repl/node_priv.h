@@ -75,9 +75,7 @@ struct node {
 
     /* any thread: */
     _Atomic bool
-        hears_store; /* of a replica: what is written goes into ACKs */
-    _Atomic(const void *)
-        runs_on; /* &mutex__self of the node's thread; NULL: it has not begun */
+        hears_store;         /* of a replica: what is written goes into ACKs */
     _Atomic(char *) primary; /* for clients; owned; never NULL */
     _Atomic uint64_t fresh_until_us; /* what is read is fresh up to there */
 };
