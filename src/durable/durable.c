@@ -39,7 +39,7 @@ _Static_assert(
     (int)ENTRY_MEMBERS_HEAD_BYTES_MAX + (int)ENTRY_MEMBER_BYTES_MAX <=
         2 * (int)ENTRY_CELLS_BYTES_MAX,
     "an entry of members is no longer than two of cells for each change");
-/* Of one cell each, which is usual. */
+/* Of one cell each, which is usual where the log has no whole records. */
 enum {
     ONE_CELLS_BYTES =
         ENGINE_WRITES_MAX * (ENTRY_HEAD_BYTES_MAX + ENTRY_CELL_BYTES_MAX)
@@ -107,12 +107,13 @@ put_members(
 
 /* Writes an entry of what the first of n writes, and maybe some behind it, have
  * become to out, and returns its length. *n_taken: how many are in it.
- * *id_before: the id before (entry_put_columns), and afterwards. */
-static size_t
+ * *id_before: the id before (entry_put_columns), and afterwards. In place: for
+ * each record of a primary's log, which are whole. */
+static inline __attribute__((always_inline)) size_t
 put_entry(uint8_t *out, const struct engine_write *write, size_t n,
     const uint64_t **id_before, size_t *n_taken)
 {
-    if (n >= 2 && is_of_member(write)) {
+    if (__builtin_expect(n >= 2 && is_of_member(write), 0)) {
         size_t len = put_members(out, write, n, n_taken);
         *id_before = &write[*n_taken - 2].id;
         return len;

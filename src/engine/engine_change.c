@@ -301,6 +301,36 @@ look_again(const struct engine *engine, const struct ranges *ranges,
     }
 }
 
+/* Fills *write with all columns of the record of a cell, which gets that code,
+ * and returns how many they are: 0 where all are being dropped. */
+static inline __attribute__((always_inline)) unsigned
+tell_whole(const struct view *view, const struct pending *pending,
+    const struct table_cell *cell, unsigned column, uint64_t code,
+    struct engine_write *write)
+{
+    const struct line *line = pending->pair.line[cell->in_line.is_far];
+    const struct line_form *form = &pending->table->form;
+    uint64_t stashed[SCHEMA_COLUMNS_MAX];
+    unsigned n = 0;
+    if (__builtin_expect(cell->is_stashed, 0)) {
+        table_cell_stashed(pending->table, pending->at.row, stashed);
+    }
+    for (uint32_t left = view->columns; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+        /* relaxed: 0 where it is being dropped, and then it does not matter */
+        uint32_t serial = atomic_load_explicit(
+            &view->column[i].serial, memory_order_relaxed);
+        uint64_t one = i == column ? code
+            : __builtin_expect(cell->is_stashed, 0)
+            ? stashed[i]
+            : line_cell_other(line, form, &cell->in_line, i);
+        write->serial[n] = serial;
+        write->value[n] = column_decode(&view->column[i], one);
+        n += serial != 0;
+    }
+    return n;
+}
+
 /* The end of count_record where the sink is told whole records: the column that
  * has been counted gets its code. */
 static __attribute__((noinline)) bool
@@ -309,18 +339,22 @@ count_whole(const struct view *view, const struct ranges *ranges,
     const struct table_cell *cell, uint64_t code, struct redo *redo)
 {
     unsigned column = first->column[0];
-    struct line_record record;
+    struct engine_write *write = &redo->write[redo->n];
     if (code == cell->code) {
         return true;
     }
-    table_cell_record(pending->table, pending->at.row, &pending->pair, cell,
-        view->columns & ~(1U << column), &record);
+    /* first: the record may get another shape */
+    unsigned n = tell_whole(view, pending, cell, column, code, write);
     if (!table_rewrite_cell(ranges->owner, pending->table, &pending->pair,
             cell, column, code)) {
         return false;
     }
-    record.code[column] = code;
-    redo_whole(redo, view, first, record.code);
+    write->id = first->id;
+    write->producer = 0;
+    write->counter = first->counter;
+    write->n = (uint8_t)n;
+    write->is_pair = false;
+    redo->n += n > 0;
     return true;
 }
 

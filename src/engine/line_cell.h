@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "engine/line.h"
+#include "engine/line_bits.h"
 
 /* One code of a record, found in either of its lines and exchanged in its
  * place: what a count does. For the owner of the lock. */
@@ -35,6 +36,23 @@ enum line_found {
 /* Of the record's code in that column *out; out only where it is found. */
 enum line_found line_seek_cell(const struct line_pair *pair,
     const struct line_form *form, unsigned column, struct line_cell *out);
+
+/* The code in another column of the record of a cell that was just found in
+ * line; 0 where the form has no such column. */
+static inline uint64_t
+line_cell_other(const struct line *line, const struct line_form *form,
+    const struct line_cell *cell, unsigned column)
+{
+    struct shapes_field field = form->shapes->field[column][cell->shape];
+    unsigned at = (unsigned)cell->at + field.start;
+    /* relaxed, both: only the owner of the lock writes. % LINE_WORDS: nothing
+     * of that word is looked at then */
+    uint64_t low =
+        atomic_load_explicit(&line->word[at / 64], memory_order_relaxed);
+    uint64_t high = atomic_load_explicit(
+        &line->word[(at / 64 + 1) % LINE_WORDS], memory_order_relaxed);
+    return line_bits_join(low, high, at % 64) & line_bits_mask(field.width);
+}
 
 static inline void
 line_cell__flip(struct line *line, unsigned i, uint64_t flip)

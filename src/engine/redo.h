@@ -28,35 +28,6 @@ redo_column(struct redo *redo, const struct change *change, uint64_t value)
     write->value[0] = value;
 }
 
-/* Adds to redo records what the columns of a record have become, one of which
- * is another one now. code: of all of view's columns. */
-static inline void
-redo_whole(struct redo *redo, const struct view *view,
-    const struct change *change, const uint64_t *code)
-{
-    struct engine_write *write = &redo->write[redo->n];
-    unsigned n = 0;
-    for (uint32_t left = view->columns; left != 0; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctz(left);
-        /* relaxed: 0 where it is being dropped, and then it does not matter */
-        uint32_t serial = atomic_load_explicit(
-            &view->column[i].serial, memory_order_relaxed);
-        if (serial != 0) {
-            write->serial[n] = serial;
-            write->value[n] = column_decode(&view->column[i], code[i]);
-            n++;
-        }
-    }
-    if (n > 0) { /* else all are being dropped */
-        write->id = change->id;
-        write->producer = 0;
-        write->counter = change->counter;
-        write->n = (uint8_t)n;
-        write->is_pair = false;
-        redo->n++;
-    }
-}
-
 /* True where any code differs, of those in the slots of columns. */
 static inline bool
 redo_differs(uint32_t columns, const uint64_t *before, const uint64_t *code)

@@ -112,24 +112,10 @@ table_fill(const struct table *table, struct table_spot *spot)
 }
 
 void
-table_cell_record(const struct table *table, uint64_t row,
-    const struct line_pair *pair, const struct table_cell *cell,
-    uint32_t columns, struct line_record *out)
+table_cell_stashed(const struct table *table, uint64_t row, uint64_t *code)
 {
-    const struct line_cell *in_line = &cell->in_line;
-    if (cell->is_stashed) {
-        bool is_there =
-            stash_find(table_stash(table), row & table->mask, out->code);
-        ASSERT(is_there);
-        return;
-    }
-    for (uint32_t left = columns & ~table->form.shapes->columns; left != 0;
-         left &= left - 1) {
-        out->code[__builtin_ctz(left)] = 0;
-    }
-    out->shape = in_line->shape;
-    out->at = in_line->at;
-    line_codes(pair->line[in_line->is_far], &table->form, columns, out);
+    bool is_there = stash_find(table_stash(table), row & table->mask, code);
+    ASSERT(is_there);
 }
 
 /* A code of a record in the table has become longer. */

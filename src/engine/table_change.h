@@ -68,12 +68,10 @@ table_seek_cell(const struct table *table, uint64_t row,
         table__seek_stash(table, row, column, cell);
 }
 
-/* Reads the codes in the slots of columns of a record that table_seek_cell has
- * found, with no change since; 0 of those that the table does not have. What
- * out has of other columns is void. */
-void table_cell_record(const struct table *table, uint64_t row,
-    const struct line_pair *pair, const struct table_cell *cell,
-    uint32_t columns, struct line_record *out);
+/* Reads all codes of a record that table_seek_cell has found in the stash, with
+ * no change since. */
+void table_cell_stashed(
+    const struct table *table, uint64_t row, uint64_t *code);
 
 /* True where the highest bit set is the same: it is in the conjunction only. */
 static inline bool

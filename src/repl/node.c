@@ -427,6 +427,9 @@ on_store_moved(struct store_listener *listener)
     if (!atomic_load_explicit(&node->hears_store, memory_order_relaxed)) {
         return;
     }
+    if (pthread_equal(pthread_self(), node->thread)) {
+        return; /* it looks at the store after what it has had written */
+    }
     bell_hold(&node->bell);
     bell_ring(&node->bell);
 }
@@ -687,12 +690,14 @@ node_start(
         err = begin_role(node, why);
     }
     if (err == 0) {
-        store_listen(config->store, &node->listener);
         if (pthread_create(&node->thread, NULL, run, node) == 0) {
+            /* on_store_moved knows the thread by now */
+            store_listen(config->store, &node->listener);
+            bell_hold(&node->bell);
+            bell_ring(&node->bell); /* of what moved meanwhile */
             *out = node;
             return 0;
         }
-        store_unlisten(config->store, &node->listener);
         err = ERR_NO_THREAD;
         buf_add_text(why, err_text(err));
     }

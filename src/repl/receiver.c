@@ -569,6 +569,7 @@ receiver_turn(struct node *node)
 
     if (receiver->state != RECEIVER_JOINED) {
         write_batches(receiver);
+        node_look(node);
         end_copy(receiver);
     }
     switch (receiver->state) {

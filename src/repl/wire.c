@@ -22,6 +22,8 @@
 #include "net/tls.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -218,11 +220,24 @@ open_tls(struct wire *wire, struct tls *tls, bool is_client)
     return err;
 }
 
+/* A frame is sent at once: the next one of a primary is not to wait until the
+ * replica has acknowledged the one before. Without it, and where it is no
+ * socket of TCP, it is only slower. */
+static void
+send_at_once(int fd)
+{
+    const int on = 1;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 int
 wire_open(struct wire *wire, uv_loop_t *loop, int fd, struct tls *tls,
     bool is_client)
 {
     int err = open_tls(wire, tls, is_client);
+
+    send_at_once(fd);
 
     if (err == 0 && uv_poll_init(loop, &wire->poll, fd) != 0) {
         err = ERR_SYSTEM;

@@ -294,8 +294,10 @@ take(struct applier *it)
 {
     mutex_lock(&it->lock);
     while (!is_stopping(it) && (it->first == NULL || it->err != 0)) {
+        it->is_resting = true;
         mutex_wait(&it->lock, &it->changed);
     }
+    it->is_resting = false;
     struct applier_batch *batch = is_stopping(it) ? NULL : it->first;
     if (batch != NULL) {
         it->first = batch->next;
@@ -356,6 +358,7 @@ applier_start(struct applier *applier)
     atomic_init(&applier->is_stopping, false);
     applier->n_bytes = 0;
     applier->err = 0;
+    applier->is_resting = false;
     applier->last_seq = durable_applied(applier->durable);
     int err = map_schema(applier);
     if (err != 0) {
@@ -439,8 +442,12 @@ applier_put(struct applier *applier, struct applier_batch *batch)
     applier->last = batch;
     applier->last_seq = batch->seq;
     applier->n_bytes += bytes_of(batch->len);
-    pthread_cond_broadcast(&applier->changed);
+    bool is_resting = applier->is_resting;
+    applier->is_resting = false;
     mutex_unlock(&applier->lock);
+    if (is_resting) { /* not under the lock, for which it would wait */
+        pthread_cond_broadcast(&applier->changed);
+    }
 }
 
 int

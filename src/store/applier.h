@@ -41,6 +41,7 @@ struct applier {
     uint64_t n_bytes;                   /* of them, and of the one under way */
     uint64_t last_seq;                  /* that was put */
     int err;
+    bool is_resting; /* the thread waits, and nobody has woken it */
     _Atomic bool is_stopping;
     /* the thread's: */
     struct qsbr_reader reader;

@@ -56,8 +56,9 @@ void store_begin(struct store *store);
 int store_set_replica(struct store *store);
 
 /* Of a replica. Has the log take over a batch of the primary's under its
- * number, and write it, and then the tables, later; one that it has had is
- * passed over. 0; ERR_LOG_FULL: no room now, to be put again later;
+ * number, and then the tables, later; store_commit of the last one that was put
+ * has the log write all of them at once, which else it does by itself in time.
+ * One that it has had is passed over. 0; ERR_LOG_FULL: no room now, to be put again later;
  * ERR_LOG_ORDER: it is not one that can come next (wal_put_batch), and nothing
  * has changed; what store_fault of a primary would say of the log, to be put
  * again later; or why nothing more is applied: ERR_CORRUPT, ERR_NEWER_FORMAT,

@@ -116,9 +116,6 @@ store_put_batch(
     int err = applier_make(&real->applier, seq, payload, len, &batch);
     if (err == 0 && !wal_has_batch(wal, seq)) {
         err = wal_put_batch(wal, seq, payload, len);
-        if (err == 0) {
-            (void)wal_commit(wal, seq);
-        }
     }
     if (err != 0) {
         applier_unmake(batch);

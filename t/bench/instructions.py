@@ -26,9 +26,11 @@ import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "../lib")]
+sys.path[:0] = [os.path.join(HERE, "../lib"),
+                os.path.join(HERE, "../torture")]
 
 import callgrind
+import cluster
 import packet
 import server
 import tap
@@ -58,13 +60,14 @@ class Stream:
     ask: of one batch the bytes; answer(connection) reads its replies."""
 
     def __init__(self, name, n_batches, ask, answer, logs=False,
-                 committed=False, members=False, before=None):
+                 committed=False, members=False, whole=False, before=None):
         self.name = name
         self.batches = [ask(i) for i in range(n_batches)]
         self.answer = answer
         self.logs = logs
         self.committed = committed  # --reads; nothing changes meanwhile
         self.members = members  # of WALL, on a server of their own
+        self.whole = whole  # records in the log, as a primary's are
         self.before = before  # a Stream that makes each round find the same
 
     def prepare(self, connection):
@@ -216,6 +219,10 @@ def streams():
         Stream("incr, log on", 300, each(1, INCR), numbers(1), logs=True),
         Stream("incr, 16 pipelined, log on", 60, each(16, INCR), numbers(16),
                logs=True),
+        Stream("incr, log of whole records", 300, each(1, INCR), numbers(1),
+               logs=True, whole=True),
+        Stream("incr, 16 pipelined, log of whole records", 60, each(16, INCR),
+               numbers(16), logs=True, whole=True),
         Stream("incr that lengthens, decr, 16 pipelined, log on", 60, swing,
                numbers(16), logs=True),
         Stream("set of a cell, 16 pipelined, log on", 60, each(16, SET),
@@ -376,17 +383,20 @@ def need_avx2(cost):
         raise tap.Skip("counted on a machine with AVX2, this has none")
 
 
-def counted_with(logs, threads, committed=False):
+def counted_with(logs, threads, committed=False, whole=False):
     """A server that is counted, with or without a log."""
     more = ["--reads=committed"] if committed else []
+    if whole:
+        more += ["--repl-port=%d" % cluster.free_port(), "--node=one",
+                 "--semi-sync=0"]
     return callgrind.Counted("--sync=interval", *more, threads=threads,
                              data="data" if logs else "none")
 
 
-def count_streams(wanted, logs, committed=False, members=False):
+def count_streams(wanted, logs, committed=False, members=False, whole=False):
     """{name: Count} of the streams with or without a log, on one worker."""
-    of_server = (logs, committed, members)
-    with counted_with(logs, 1, committed) as counted:
+    of_server = (logs, committed, members, whole)
+    with counted_with(logs, 1, committed, whole) as counted:
         mark = counted.mark()
         with counted.connect() as connection:
             connection.tell(*(WALL if members else server.WEIBO))
@@ -396,8 +406,8 @@ def count_streams(wanted, logs, committed=False, members=False):
         need_avx2(mark.cost())
         return {stream.name: count_one(stream, counted, mark)
                 for stream in streams()
-                if (stream.logs, stream.committed, stream.members) ==
-                of_server and wanted in stream.name}
+                if (stream.logs, stream.committed, stream.members,
+                    stream.whole) == of_server and wanted in stream.name}
 
 
 def count_all(wanted=""):
@@ -405,6 +415,7 @@ def count_all(wanted=""):
     counts.update(count_streams(wanted, True))
     counts.update(count_streams(wanted, True, committed=True))
     counts.update(count_streams(wanted, True, members=True))
+    counts.update(count_streams(wanted, True, whole=True))
     return {stream.name: counts[stream.name] for stream in streams()
             if stream.name in counts}
 
