@@ -109,6 +109,21 @@ int node_write_file(struct node *node, const struct replica_file *file);
 /* The file as it is while the node runs. 0, or as replica_file_write. */
 int node_begin_file(struct node *node);
 
+/* node.c: takes a list out of the mail, the oldest first. */
+struct store_call *node__take_mail(
+    struct node *node, struct store_call **list);
+
+/* node_role.c: */
+
+/* Goes to another state, which has to be one that may follow. */
+void node__move(struct node *node, enum node_state state);
+
+/* What it is at first. 0, or why it is nothing; why says more. */
+int node__begin_role(struct node *node, struct buf *why);
+
+/* Does what was ordered, as far as that can be done now. */
+void node__do_orders(struct node *node);
+
 /* Has the process load the directory anew. */
 void node_reload(struct node *node);
 
