@@ -31,6 +31,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WAIT_LOOK_US = 100000 /* between looks whether a wait is wanted */ };
+
 void
 node_look(struct node *node)
 {
@@ -164,6 +166,14 @@ begin_waits(struct node *node)
     }
 }
 
+static bool
+is_unwanted(const struct node_wait *wait)
+{
+    /* relaxed: it comes with nothing, and may come late */
+    return wait->is_unwanted != NULL &&
+        atomic_load_explicit(wait->is_unwanted, memory_order_relaxed);
+}
+
 /* Answers those whose wait is over. */
 static void
 look_at_waits(struct node *node)
@@ -176,9 +186,12 @@ look_at_waits(struct node *node)
 
         wait->n_have = sender_n_applied(node, wait->seq);
         if (wait->n_have < wait->n && wait->seq != 0 && !is_late &&
-            node->state == NODE_STATE_LEADING) {
+            node->state == NODE_STATE_LEADING && !is_unwanted(wait)) {
             if (wait->until_us != 0) {
                 node_wake_at(node, wait->until_us);
+            }
+            if (wait->is_unwanted != NULL) {
+                node_wake_at(node, node->now_us + WAIT_LOOK_US);
             }
             at = (struct node_wait **)&wait->call.next;
             continue;

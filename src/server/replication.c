@@ -143,7 +143,8 @@ begin_wait(struct group *group, struct group_wait *from)
         (struct node_wait){.call = {.done_fn = on_wait_done, .owner = waiting},
             .seq = from->seq,
             .n = from->n,
-            .ms = from->ms};
+            .ms = from->ms,
+            .is_unwanted = &from->is_unwanted};
     node_wait(node, &waiting->at_node);
     return STORE_LATER;
 }
