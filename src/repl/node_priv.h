@@ -59,8 +59,10 @@ struct node {
     struct link_directory directory; /* constant */
     struct store_position position;  /* of this turn */
     struct store_listener listener;
-    uint64_t term;      /* of a primary: its own; of a replica: promised */
-    uint64_t committed; /* that the store was told last */
+    uint64_t term;         /* of a primary: its own; of a replica: promised */
+    uint64_t refused_term; /* highest that one had promised whom this node, as
+                            * primary, has refused for it; 0: none */
+    uint64_t committed;    /* that the store was told last */
     struct node_wait *waiting;
     struct store_call *due; /* orders that are not begun, the oldest first */
     struct node_order *parting; /* of a primary: it is to follow another one

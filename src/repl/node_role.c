@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/steps.h"
+#include "repl/dial.h"
 #include "repl/node_priv.h"
 
 #include <stdio.h>
@@ -32,21 +33,37 @@ node__move(struct node *node, enum node_state state)
         memory_order_relaxed);
 }
 
+/* The term that begins here next: above all that the log has, that is promised,
+ * and that those have promised who were refused for it. 0: there is none. */
+static uint64_t
+next_term(const struct node *node)
+{
+    const struct store_position *position = &node->position;
+    uint64_t term = history_next_term(&position->history, position->written);
+    uint64_t promised = node->config.file.promised;
+
+    if (promised < node->refused_term) {
+        promised = node->refused_term;
+    }
+    if (term != 0 && term <= promised) {
+        term = promised + 1;
+    }
+    return term <= SEQ_TERM_MAX ? term : 0;
+}
+
 /* The node becomes the primary, in a term of its own. 0, or why it is what it
  * was. */
 static int
 lead(struct node *node)
 {
-    struct replica_file file = node->config.file;
+    const struct replica_file before = node->config.file;
+    struct replica_file file = before;
     uint64_t term, seq;
     int err;
 
     node_look(node);
-    term = history_next_term(&node->position.history, node->position.written);
-    if (term <= file.promised && term != 0) {
-        term = (uint64_t)file.promised + 1;
-    }
-    if (term == 0 || term > SEQ_TERM_MAX) {
+    term = next_term(node);
+    if (term == 0) {
         return ERR_LOG_ORDER;
     }
     file.promised = (uint32_t)term;
@@ -56,7 +73,10 @@ lead(struct node *node)
         err = store_begin_term(node->config.store, node->config.name.text,
             node->config.name.len, (uint32_t)term, &seq);
     }
-    if (err != 0) {
+    if (err != 0) { /* nobody else knows of the promise: it is none */
+        (void)node_write_file(node, &before);
+        node->config.file = before; /* what is written next is that */
+        node->term = node->config.file.promised;
         return err;
     }
     ASSERT(seq == seq_first(term));
@@ -65,6 +85,7 @@ lead(struct node *node)
     node->leads = true;
     mutex_unlock(&node->lock);
     node->term = term;
+    node->self.hello_flags = 0;
     node__move(node, NODE_STATE_LEADING);
     /* relaxed: a number that stands for itself */
     atomic_store_explicit(
@@ -106,8 +127,8 @@ demote(struct node *node)
 static int
 follow(struct node *node, const char *address)
 {
-    if (node->config.dial_fd < 0) {
-        return ERR_SYSTEM;
+    if (!dial__is_there(node->config.dial_fd)) {
+        return ERR_NO_DIALLER;
     }
     mutex_lock(&node->lock);
     snprintf(node->follows, sizeof node->follows, "%s", address);
@@ -143,11 +164,68 @@ answer(struct node_order *order, int err)
     order->call.done_fn(&order->call);
 }
 
-/* A primary is to follow another one. What has been acknowledged is to be on
- * its replicas first, so it takes no more changes, and waits for them. */
+/* The primary is one in a later term: above that which one who was refused has
+ * promised, and who comes again now. As who becomes a replica and is promoted:
+ * nothing is acknowledged any more in the old term when the new one begins. 0,
+ * or why it is a replica of nobody. */
+static int
+renew(struct node *node)
+{
+    int err;
+
+    if (!demote(node)) {
+        return 0; /* when it has been loaded anew, in a later term */
+    }
+    mutex_lock(&node->lock);
+    node->leads = false;
+    mutex_unlock(&node->lock);
+    node__move(node, NODE_STATE_FOLLOWING);
+    node->term = node->config.file.promised;
+    err = lead(node);
+    if (err != 0) {
+        log_line(node->config.logger, LOG_ERROR,
+            "no later term begins: %s; this node is a replica of nobody: say "
+            "replicaof no one again when that is mended",
+            err_file_text(err));
+    }
+    return err;
+}
+
+/* A term that a node had promised is noted, so that the next one here is above
+ * it whatever happens. 0, or as replica_file_write. */
+static int
+note_refused(struct node *node)
+{
+    struct replica_file file = node->config.file;
+
+    if (next_term(node) == 0) {
+        return ERR_LOG_ORDER;
+    }
+    file.promised = (uint32_t)node->refused_term;
+    return node_write_file(node, &file);
+}
+
+/* True for an order to a primary that ends what it acknowledges: to follow
+ * another one; to begin a later term, where a node was refused for that. */
+static bool
+ends_term(const struct node *node, const struct node_order *order)
+{
+    return node->state == NODE_STATE_LEADING &&
+        (order->address[0] != '\0' ? dial__is_there(node->config.dial_fd)
+                                   : node->refused_term > node->term);
+}
+
+/* A primary's term is to end. What has been acknowledged is to be on its
+ * replicas first, so it takes no more changes, and waits for them. */
 static void
 begin_parting(struct node *node, struct node_order *order)
 {
+    int err = order->address[0] != '\0' ? 0 : note_refused(node);
+
+    if (err != 0) {
+        answer(order, err);
+        return;
+    }
     store_refuse_changes(node->config.store, ERR_NOT_PRIMARY);
     qsbr_wait(node->config.store->qsbr); /* for who had asked before */
     node->parting = order;
@@ -170,8 +248,39 @@ look_at_parting(struct node *node)
         return false;
     }
     node->parting = NULL;
-    answer(order, leads ? follow(node, order->address) : ERR_CLOSED);
+    answer(order,
+        !leads                          ? ERR_CLOSED
+            : order->address[0] != '\0' ? follow(node, order->address)
+                                        : renew(node));
     return true;
+}
+
+/* A replica becomes the primary. 0, or why it follows whom it followed. */
+static int
+promote(struct node *node)
+{
+    const char *follows = node->follows; /* written by this thread only */
+    int err;
+
+    receiver_follow(node, "");
+    node_set_primary(node, "", 0);
+    if (!receiver_give_up_copy(node)) { /* it would replace what it takes */
+        log_line(node->config.logger, LOG_WARNING,
+            "a snapshot has come, so this node is not promoted: the directory "
+            "is loaded anew, then say it again");
+        node_reload(node);
+        return ERR_LOADING;
+    }
+    err = lead(node);
+    if (err != 0) {
+        log_line(node->config.logger, LOG_ERROR,
+            "this node is not promoted: %s; it %s%s", err_file_text(err),
+            follows[0] == '\0' ? "follows nobody, as before"
+                               : "goes on following the primary at ",
+            follows);
+        receiver_follow(node, follows);
+    }
+    return err;
 }
 
 static int
@@ -184,19 +293,7 @@ do_order(struct node *node, const struct node_order *order)
     if (order->address[0] != '\0') {
         return follow(node, order->address);
     }
-    if (node->state == NODE_STATE_LEADING) {
-        return 0;
-    }
-    receiver_follow(node, "");
-    node_set_primary(node, "", 0);
-    if (!receiver_give_up_copy(node)) { /* it would replace what it takes */
-        log_line(node->config.logger, LOG_WARNING,
-            "a snapshot has come, so this node is not promoted: the directory "
-            "is loaded anew, then say it again");
-        node_reload(node);
-        return ERR_LOADING;
-    }
-    return lead(node);
+    return node->state == NODE_STATE_LEADING ? 0 : promote(node);
 }
 
 void
@@ -213,8 +310,7 @@ node__do_orders(struct node *node)
         }
         order = (struct node_order *)node->due;
         node->due = order->call.next;
-        if (node->state == NODE_STATE_LEADING && order->address[0] != '\0' &&
-            node->config.dial_fd >= 0) {
+        if (ends_term(node, order)) {
             begin_parting(node, order);
         } else {
             answer(order, do_order(node, order));
