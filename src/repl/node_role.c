@@ -127,7 +127,10 @@ demote(struct node *node)
 static int
 follow(struct node *node, const char *address)
 {
-    if (!dial__is_there(node->config.dial_fd)) {
+    /* a start goes on, and shows what there is */
+    if (node->config.dial_fd < 0 ||
+        (node->state != NODE_STATE_STARTING &&
+            !dial__is_there(node->config.dial_fd))) {
         return ERR_NO_DIALLER;
     }
     mutex_lock(&node->lock);
