@@ -134,6 +134,12 @@
     X(NOT_PRIMARY, "not primary")                                             \
     X(STALE, "replica is stale")                                              \
     X(FEW_REPLICAS, "not enough replicas")                                    \
+    X(BAD_ADDRESS, "an address is HOST:PORT, with a port from 1 to 65535")    \
+    X(OWN_ADDRESS, "that address is this server's own")                       \
+    X(BAD_WAIT,                                                               \
+        "wanted is wait N MS: replicas, and milliseconds up to 86400000")     \
+    X(NO_DIALLER,                                                             \
+        "the process that connects to others is gone, start the server anew") \
     X(NO_GROUP,                                                               \
         "this server has no copies on others, see --repl-port, --replicaof")  \
     X(DISK_FULL,                                                              \

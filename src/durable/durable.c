@@ -266,16 +266,18 @@ note_remains(void *context, const char *name)
 }
 
 /* Every number reads as its default from here on: to be seen where a disk is
- * not mounted, or the directory is another one than was meant. */
+ * not mounted, or the directory is another one than was meant. A replica is
+ * sent what it has not. */
 static void
 say_new(const struct data_config *config)
 {
     log_line(config->logger, LOG_WARNING,
-        "the data directory%s%s is new and has no counters; where there should "
-        "be some, stop the server, see that the right disk is mounted and "
-        "--data names the right directory, and see --new-data",
+        "the data directory%s%s is new and has no counters%s; where there "
+        "should be some, stop the server, see that the right disk is mounted "
+        "and --data names the right directory, and see --new-data",
         config->path == NULL ? "" : " ",
-        config->path == NULL ? "" : config->path);
+        config->path == NULL ? "" : config->path,
+        config->is_replicated ? ": a replica takes all from its primary" : "");
 }
 
 /* The first manifest of a directory without one. */

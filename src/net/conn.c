@@ -334,6 +334,9 @@ after_turn(struct conn *conn, enum session_state state)
         return;
     case SESSION_PARKED:
         conn->is_parked = true;
+        if (conn->has_ended) {
+            session_hurry(&conn->session);
+        }
         if (session_is_stranger(&conn->session)) {
             set_reading(conn, false); /* it has had its share of memory */
         }
@@ -556,6 +559,7 @@ conn__ended(struct conn *conn)
 {
     conn->reason = "normal";
     conn->has_ended = true;
+    session_hurry(&conn->session);
     set_reading(conn, false);
     become_ready(conn);
 }

@@ -39,6 +39,7 @@ reply_is_server_error(int err)
     case ERR_NOT_PRIMARY:
     case ERR_STALE:
     case ERR_FEW_REPLICAS:
+    case ERR_NO_DIALLER:
     case ERR_DISK_FULL:
     case ERR_DISK:
     case ERR_UNSURE:

@@ -10,6 +10,7 @@
 #include "base/num.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -144,6 +145,13 @@ receive_packet(int pair_fd, void *packet, size_t size, int *fd)
         close(*fd);
     }
     return EBADMSG;
+}
+
+bool
+dial__is_there(int pair_fd)
+{
+    struct pollfd look = {.fd = pair_fd};
+    return pair_fd >= 0 && poll(&look, 1, 0) == 0; /* only an end is told */
 }
 
 int

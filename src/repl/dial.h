@@ -35,6 +35,10 @@ struct dial_reply {
 bool dial_split(const char *address, char host[DIAL_ADDRESS_MAX + 1],
     char port[DIAL_PORT_MAX + 1]);
 
+/* False where nobody connects any more: the other end of the pair is gone, or
+ * there is none (-1). */
+bool dial__is_there(int pair_fd);
+
 /* One packet; they never wait. 0 or an errno value: EAGAIN where there is no
  * room, or nothing to read; EPIPE where the other end is gone; EBADMSG: a
  * packet that is none of these. fd of a reply stays the sender's. */

@@ -21,7 +21,6 @@
 
 #include "base/assert.h"
 #include "base/err.h"
-#include "base/steps.h"
 #include "cold/segment_head.h"
 #include "repl/node_priv.h"
 #include "wal/entry.h"
@@ -32,27 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTING_LOOK_US = 1000 /* between looks at what replicas have */ };
-
-#define BIT(name) STEP_TO(NODE_STATE_##name)
-
-static const unsigned may_lead[NODE_STATES_N] = {
-    [NODE_STATE_STARTING] = BIT(LEADING) | BIT(FOLLOWING) | BIT(ENDING),
-    [NODE_STATE_LEADING] = BIT(FOLLOWING) | BIT(RELOADING) | BIT(ENDING),
-    [NODE_STATE_FOLLOWING] = BIT(LEADING) | BIT(RELOADING) | BIT(ENDING),
-    [NODE_STATE_RELOADING] = BIT(ENDING),
-    [NODE_STATE_ENDING] = 0};
-
-/* Goes to another state, which has to be one that may follow. */
-static void
-move_to(struct node *node, enum node_state state)
-{
-    ASSERT_STEP(may_lead, node->state, state);
-    node->state = state;
-    /* relaxed: see on_store_moved */
-    atomic_store_explicit(&node->hears_store, state == NODE_STATE_FOLLOWING,
-        memory_order_relaxed);
-}
+enum { WAIT_LOOK_US = 100000 /* between looks whether a wait is wanted */ };
 
 void
 node_look(struct node *node)
@@ -109,103 +88,6 @@ node_is_fresh(const struct node *node)
     return until_us == UINT64_MAX || node_clock_us(node) < until_us;
 }
 
-/* ---- roles ---- */
-
-/* The node becomes the primary, in a term of its own. 0, or why it is what it
- * was. */
-static int
-lead(struct node *node)
-{
-    struct replica_file file = node->config.file;
-    uint64_t term, seq;
-    int err;
-
-    node_look(node);
-    term = history_next_term(&node->position.history, node->position.written);
-    if (term <= file.promised && term != 0) {
-        term = (uint64_t)file.promised + 1;
-    }
-    if (term == 0 || term > SEQ_TERM_MAX) {
-        return ERR_LOG_ORDER;
-    }
-    file.promised = (uint32_t)term;
-    file.is_doubtful = false; /* who says so has decided that it counts */
-    err = node_write_file(node, &file);
-    if (err == 0) {
-        err = store_begin_term(node->config.store, node->config.name.text,
-            node->config.name.len, (uint32_t)term, &seq);
-    }
-    if (err != 0) {
-        return err;
-    }
-    ASSERT(seq == seq_first(term));
-    mutex_lock(&node->lock);
-    node->follows[0] = '\0';
-    node->leads = true;
-    mutex_unlock(&node->lock);
-    node->term = term;
-    move_to(node, NODE_STATE_LEADING);
-    /* relaxed: a number that stands for itself */
-    atomic_store_explicit(
-        &node->fresh_until_us, UINT64_MAX, memory_order_relaxed);
-    node_look(node);
-    sender_begin(node, seq);
-    node->figures.promotions++;
-    log_line(node->config.logger, LOG_WARNING,
-        "this node is the primary, term %llu, from batch %llu on",
-        (unsigned long long)term, (unsigned long long)seq);
-    return 0;
-}
-
-/* The node ceases to be the primary. False: the store did not come to be a
- * replica's, and is loaded anew. */
-static bool
-demote(struct node *node)
-{
-    int err;
-
-    sender_end(node, false);
-    node->figures.demotions++;
-    log_line(
-        node->config.logger, LOG_WARNING, "this node is no primary any more");
-    err = store_set_replica(node->config.store);
-    if (err != 0) {
-        log_line(node->config.logger, LOG_WARNING,
-            "the directory is loaded anew: %s", err_text(err));
-        node_reload(node);
-        return false;
-    }
-    store_refuse_changes(node->config.store, 0);
-    node->sender.refuses_changes = false;
-    node->committed = 0; /* what the store knows it does not forget */
-    return true;
-}
-
-/* The node follows that address. 0, or why it is what it was. */
-static int
-follow(struct node *node, const char *address)
-{
-    if (node->config.dial_fd < 0) {
-        return ERR_SYSTEM;
-    }
-    mutex_lock(&node->lock);
-    snprintf(node->follows, sizeof node->follows, "%s", address);
-    node->leads = false;
-    mutex_unlock(&node->lock);
-    log_line(node->config.logger, LOG_WARNING,
-        "this node follows the primary at %s", address);
-    if (node->state == NODE_STATE_LEADING && !demote(node)) {
-        return 0;
-    }
-    if (node->state != NODE_STATE_FOLLOWING) {
-        move_to(node, NODE_STATE_FOLLOWING);
-    }
-    node->term = node->config.file.promised;
-    node_set_primary(node, "", 0);
-    receiver_follow(node, address);
-    return 0;
-}
-
 bool
 node_leads(struct node *node)
 {
@@ -221,13 +103,6 @@ node_follows(struct node *node, char out[NODE_ADDRESS_MAX + 1])
     mutex_lock(&node->lock);
     memcpy(out, node->follows, sizeof node->follows);
     mutex_unlock(&node->lock);
-}
-
-void
-node_reload(struct node *node)
-{
-    move_to(node, NODE_STATE_RELOADING);
-    node->config.reload_fn(node->config.context);
 }
 
 /* ---- what other threads ask for ---- */
@@ -255,9 +130,8 @@ node_wait(struct node *node, struct node_wait *wait)
     add_mail(node, &node->waits, &wait->call);
 }
 
-/* Takes a list out of the mail, the oldest first. */
-static struct store_call *
-take_mail(struct node *node, struct store_call **list)
+struct store_call *
+node__take_mail(struct node *node, struct store_call **list)
 {
     struct store_call *newest, *oldest = NULL;
 
@@ -275,97 +149,11 @@ take_mail(struct node *node, struct store_call **list)
     return oldest;
 }
 
-static void
-answer(struct node_order *order, int err)
-{
-    order->err = err;
-    order->call.done_fn(&order->call);
-}
-
-/* A primary is to follow another one. What has been acknowledged is to be on
- * its replicas first, so it takes no more changes, and waits for them. */
-static void
-begin_parting(struct node *node, struct node_order *order)
-{
-    store_refuse_changes(node->config.store, ERR_NOT_PRIMARY);
-    qsbr_wait(node->config.store->qsbr); /* for who had asked before */
-    node->parting = order;
-    node->part_by_us = node_clock_us(node) + node->config.max_lag_ms * 1000;
-}
-
-/* Goes on with that: false where it is to be waited for. */
-static bool
-look_at_parting(struct node *node)
-{
-    struct node_order *order = node->parting;
-
-    if (order == NULL) {
-        return true;
-    }
-    bool leads = node->state == NODE_STATE_LEADING;
-    if (leads && !sender_all_have(node, node->position.written) &&
-        node->now_us < node->part_by_us) {
-        node_wake_at(node, node->now_us + PARTING_LOOK_US);
-        return false;
-    }
-    node->parting = NULL;
-    answer(order, leads ? follow(node, order->address) : ERR_CLOSED);
-    return true;
-}
-
-static int
-do_order(struct node *node, const struct node_order *order)
-{
-    if (node->state != NODE_STATE_LEADING &&
-        node->state != NODE_STATE_FOLLOWING) {
-        return ERR_CLOSED;
-    }
-    if (order->address[0] != '\0') {
-        return follow(node, order->address);
-    }
-    if (node->state == NODE_STATE_LEADING) {
-        return 0;
-    }
-    receiver_follow(node, "");
-    node_set_primary(node, "", 0);
-    if (!receiver_give_up_copy(node)) { /* it would replace what it takes */
-        log_line(node->config.logger, LOG_WARNING,
-            "a snapshot has come, so this node is not promoted: the directory "
-            "is loaded anew, then say it again");
-        node_reload(node);
-        return ERR_LOADING;
-    }
-    return lead(node);
-}
-
-static void
-do_orders(struct node *node)
-{
-    while (look_at_parting(node)) {
-        struct node_order *order;
-
-        if (node->due == NULL) {
-            node->due = take_mail(node, &node->orders);
-        }
-        if (node->due == NULL) {
-            return;
-        }
-        order = (struct node_order *)node->due;
-        node->due = order->call.next;
-        if (node->state == NODE_STATE_LEADING && order->address[0] != '\0' &&
-            node->config.dial_fd >= 0) {
-            begin_parting(node, order);
-        } else {
-            answer(order, do_order(node, order));
-        }
-    }
-}
-
 /* Who waits begins to. */
 static void
 begin_waits(struct node *node)
 {
-    struct store_call *call = take_mail(node, &node->waits);
+    struct store_call *call = node__take_mail(node, &node->waits);
 
     while (call != NULL) {
         struct node_wait *wait = (struct node_wait *)call;
@@ -376,6 +164,14 @@ begin_waits(struct node *node)
         wait->call.next = node->waiting == NULL ? NULL : &node->waiting->call;
         node->waiting = wait;
     }
+}
+
+static bool
+is_unwanted(const struct node_wait *wait)
+{
+    /* relaxed: it comes with nothing, and may come late */
+    return wait->is_unwanted != NULL &&
+        atomic_load_explicit(wait->is_unwanted, memory_order_relaxed);
 }
 
 /* Answers those whose wait is over. */
@@ -390,9 +186,12 @@ look_at_waits(struct node *node)
 
         wait->n_have = sender_n_applied(node, wait->seq);
         if (wait->n_have < wait->n && wait->seq != 0 && !is_late &&
-            node->state == NODE_STATE_LEADING) {
+            node->state == NODE_STATE_LEADING && !is_unwanted(wait)) {
             if (wait->until_us != 0) {
                 node_wake_at(node, wait->until_us);
+            }
+            if (wait->is_unwanted != NULL) {
+                node_wake_at(node, node->now_us + WAIT_LOOK_US);
             }
             at = (struct node_wait **)&wait->call.next;
             continue;
@@ -449,10 +248,10 @@ is_to_end(struct node *node)
 static void
 end(struct node *node)
 {
-    move_to(node, NODE_STATE_ENDING);
+    node__move(node, NODE_STATE_ENDING);
     sender_end(node, true);
     receiver_end(node);
-    do_orders(node);
+    node__do_orders(node);
     begin_waits(node);
     look_at_waits(node);
     ASSERT(node->waiting == NULL);
@@ -483,7 +282,7 @@ on_prepare(uv_prepare_t *prepare)
     node->now_us = node_clock_us(node);
     node->wake_us = UINT64_MAX;
     node_look(node);
-    do_orders(node);
+    node__do_orders(node);
     begin_waits(node);
     if (node->state == NODE_STATE_FOLLOWING) {
         receiver_turn(node);
@@ -549,40 +348,6 @@ set_self(struct node *node)
         .priority = config->priority < UINT16_MAX ? (uint16_t)config->priority
                                                   : UINT16_MAX,
         .timeout_us = config->timeout_ms * 1000};
-}
-
-/* A replica of nobody, until somebody says what it is: what it has lost its
- * replicas may have, and would lose in its term. */
-static void
-stand_by(struct node *node)
-{
-    move_to(node, NODE_STATE_FOLLOWING);
-    node->term = node->config.file.promised;
-    log_line(node->config.logger, LOG_WARNING,
-        "this node may have lost changes that are on its replicas, so it does "
-        "not begin as the primary: promote the one with the highest "
-        "written_seq (stats replication), with replicaof no one, and have "
-        "this one follow it; or, if there is no other, say that here");
-}
-
-static int
-begin_role(struct node *node, struct buf *why)
-{
-    const struct node_config *config = &node->config;
-    bool leads = config->primary[0] == '\0';
-    int err;
-
-    node_look(node);
-    if (leads && config->file.is_doubtful && config->semi_sync > 0) {
-        stand_by(node);
-        return 0;
-    }
-    err = leads ? lead(node) : follow(node, config->primary);
-    if (err != 0) {
-        buf_addf(why, "the node cannot begin as %s: %s",
-            leads ? "primary" : "replica", err_file_text(err));
-    }
-    return err;
 }
 
 /* All that the loop has; what was made is closed by end_loop. */
@@ -687,7 +452,7 @@ node_start(
     if (err != 0) {
         buf_addf(why, "the node cannot begin: %s", err_file_text(err));
     } else {
-        err = begin_role(node, why);
+        err = node__begin_role(node, why);
     }
     if (err == 0) {
         if (pthread_create(&node->thread, NULL, run, node) == 0) {

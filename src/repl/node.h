@@ -23,8 +23,9 @@ struct tls; /* net/tls.h */
  * who connect; as replica it follows a primary. */
 
 enum {
-    NODE_STREAMS_MAX = 16, /* that it sends to at a time */
-    NODE_ADDRESS_MAX = 255 /* bytes of HOST:PORT */
+    NODE_STREAMS_MAX = 16,  /* that it sends to at a time */
+    NODE_ADDRESS_MAX = 255, /* bytes of HOST:PORT */
+    NODE_WHY_MAX = 255      /* of why there is no link; cut there */
 };
 
 /* Roles, as `stats replication` says them. */
@@ -102,14 +103,18 @@ int node_start(
  * calls under way are answered. Before store_end_calls. */
 void node_stop(struct node **node);
 
-/* `replicaof HOST:PORT`, or `replicaof no one` (address ""). */
+/* `replicaof HOST:PORT`, or `replicaof no one` (address ""): of a primary, too,
+ * where it has refused one who had promised a later term: it begins one above
+ * that, as if it had been started anew. */
 struct node_order {
     struct store_call call; /* done_fn on the node's thread */
     char address[NODE_ADDRESS_MAX + 1];
     /* out: */
     int err; /* 0: the role is that now, or when the directory has been loaded
-              * anew; ERR_CLOSED, ERR_SYSTEM (nobody can connect), or as of
-              * store_begin_term */
+              * anew; else it is what it was, but where the log says something
+              * else: ERR_CLOSED; ERR_NO_DIALLER; ERR_LOADING: a snapshot has
+              * come, the directory is loaded anew, and it is to be said again;
+              * what replica_file_write or store_begin_term say */
 };
 
 void node_replicaof(struct node *node, struct node_order *order);
@@ -119,7 +124,10 @@ struct node_wait {
     struct store_call call; /* done_fn on the node's thread */
     uint64_t seq;           /* 0: there is nothing to wait for */
     unsigned n;
-    uint64_t ms; /* 0: until it is so */
+    uint64_t ms;                     /* 0: until it is so */
+    const _Atomic bool *is_unwanted; /* true: nobody wants the answer, which
+                                      * then comes soon; NULL: somebody does.
+                                      * Outlives the wait */
     /* out: */
     unsigned n_have;
     /* the node's: */

@@ -111,6 +111,7 @@ show_replica(const struct sender_stream *stream, struct node_replica *out)
     out->sent_bytes = stream->wire.bytes_out;
     out->rtt_us = link->rtt_us;
     out->flags = link->ack.flags;
+    out->priority = link->priority;
 }
 
 static void
@@ -142,6 +143,7 @@ show_replica_side(const struct node *node, struct node_shown *shown)
     shown->heard_us = is_joined ? receiver->link.heard_us : 0;
     shown->fresh_us = receiver->fresh.left_us;
     shown->is_paused = receiver->is_paused;
+    memcpy(shown->why, receiver->why, sizeof shown->why);
 }
 
 void
@@ -162,6 +164,10 @@ node__show(struct node *node)
     shown->last = position->written;
     shown->is_few = node->sender.refuses_changes;
     shown->is_doubtful = node->config.file.is_doubtful;
+    shown->refused_term =
+        node->state == NODE_STATE_LEADING && node->refused_term > node->term
+        ? node->refused_term
+        : 0;
     shown->figures = node->figures;
     show_primary(node, shown);
     show_replica_side(node, shown);
@@ -236,6 +242,7 @@ tell_replica_side(const struct node *node, const struct teller *teller,
     tell(teller, "primary", "%.*s", (int)shown->primary_len, shown->primary);
     tell(teller, "primary_address", "%s", shown->master);
     tell(teller, "link_status", "%s", shown->link);
+    tell(teller, "link_error", "%s", shown->why);
     if (shown->heard_us != 0) {
         tell_u64(teller, "link_silent_ms", (now_us - shown->heard_us) / 1000);
     }
@@ -278,10 +285,12 @@ node_each_stat(struct node *node, node_stat_fn *stat_fn, void *context)
         tell_replica_side(node, &teller, shown);
     }
     tell_positions(&teller, shown);
+    tell_u64(&teller, "refused_term", shown->refused_term);
     tell_u64(&teller, "replicas", shown->n_replicas);
     tell_u64(&teller, "places", shown->n_places);
     tell_u64(&teller, "semi_sync", config->semi_sync);
     tell_u64(&teller, "min_replicas", config->min_replicas);
+    tell_u64(&teller, "priority", config->priority);
     tell_u64(&teller, "changes_refused_now", shown->is_few);
     tell_u64(&teller, "doubtful", shown->is_doubtful);
 #define X(name, text) tell_u64(&teller, #name, shown->figures.name);
@@ -300,10 +309,10 @@ tell_one_replica(const struct node *node, const struct teller *outer,
         "address=%s state=%s level=%s written=%" PRIu64 " synced=%" PRIu64
         " applied=%" PRIu64 " silent_ms=%" PRIu64
         " rtt_us=%u sent_bytes=%" PRIu64
-        " doubtful=%u disk_full=%u held_up=%u",
+        " priority=%u doubtful=%u disk_full=%u held_up=%u",
         replica->address, replica->state, level_texts[replica->level],
         replica->written, replica->synced, replica->applied, silent_us / 1000,
-        replica->rtt_us, replica->sent_bytes,
+        replica->rtt_us, replica->sent_bytes, replica->priority,
         (replica->flags & ACK_DOUBTFUL) != 0,
         (replica->flags & ACK_DISK_FULL) != 0,
         (replica->flags & ACK_HELD_UP) != 0);

@@ -45,6 +45,7 @@ struct node_replica {
     uint64_t heard_us; /* when something came last */
     uint64_t sent_bytes;
     uint32_t rtt_us, flags;
+    unsigned priority;
 };
 
 struct node_shown {
@@ -57,8 +58,10 @@ struct node_shown {
     char master[NODE_ADDRESS_MAX + 1]; /* that it follows */
     uint8_t primary_len;
     char primary[MESSAGE_NAME_MAX]; /* what that is called */
-    uint64_t fresh_us; /* when what is shown was new; 0: not known */
-    uint64_t heard_us; /* when something came from the primary; 0: never */
+    uint64_t fresh_us;     /* when what is shown was new; 0: not known */
+    uint64_t heard_us;     /* when something came from the primary; 0: never */
+    uint64_t refused_term; /* above term: see node_priv.h; else 0 */
+    char why[NODE_WHY_MAX + 1]; /* that there is no link to the primary */
     bool is_few, is_doubtful, is_paused;
     unsigned n_replicas, n_places;
     struct node_replica replica[NODE_STREAMS_MAX];

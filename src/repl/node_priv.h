@@ -59,8 +59,10 @@ struct node {
     struct link_directory directory; /* constant */
     struct store_position position;  /* of this turn */
     struct store_listener listener;
-    uint64_t term;      /* of a primary: its own; of a replica: promised */
-    uint64_t committed; /* that the store was told last */
+    uint64_t term;         /* of a primary: its own; of a replica: promised */
+    uint64_t refused_term; /* highest that one had promised whom this node, as
+                            * primary, has refused for it; 0: none */
+    uint64_t committed;    /* that the store was told last */
     struct node_wait *waiting;
     struct store_call *due; /* orders that are not begun, the oldest first */
     struct node_order *parting; /* of a primary: it is to follow another one
@@ -108,6 +110,21 @@ int node_write_file(struct node *node, const struct replica_file *file);
 
 /* The file as it is while the node runs. 0, or as replica_file_write. */
 int node_begin_file(struct node *node);
+
+/* node.c: takes a list out of the mail, the oldest first. */
+struct store_call *node__take_mail(
+    struct node *node, struct store_call **list);
+
+/* node_role.c: */
+
+/* Goes to another state, which has to be one that may follow. */
+void node__move(struct node *node, enum node_state state);
+
+/* What it is at first. 0, or why it is nothing; why says more. */
+int node__begin_role(struct node *node, struct buf *why);
+
+/* Does what was ordered, as far as that can be done now. */
+void node__do_orders(struct node *node);
 
 /* Has the process load the directory anew. */
 void node_reload(struct node *node);

@@ -275,6 +275,7 @@ tell_follows(struct receiver *receiver)
     receiver->is_following = true;
     node_set_primary(node, link->client, link->client_len);
     receiver->is_failing = false;
+    receiver->why[0] = '\0';
     receiver->rest_ms = RECEIVER_REST_MS_MIN;
     receiver->sound_seq = link->last;
     if (receiver->put < link->verdict_seq) {

@@ -51,7 +51,9 @@ struct receiver {
     uint64_t rest_ms;  /* the next time */
     uint64_t until_us; /* RESTING, DIALLING: no longer */
     bool is_failing;   /* the last try has failed, and the log says so */
-    int put_err;       /* that the store said last */
+    char why[NODE_WHY_MAX + 1]; /* that there is no link; "": it is not known,
+                                 * or there is one */
+    int put_err;                /* that the store said last */
 
     struct stream_reader reader;
     struct link_replica link;

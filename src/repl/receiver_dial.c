@@ -68,6 +68,13 @@ rest(struct receiver *receiver)
     node_wake_at(node, receiver->until_us);
 }
 
+/* For who looks at the node: why there is no link. */
+static void
+keep_why(struct receiver *receiver, const char *why)
+{
+    snprintf(receiver->why, sizeof receiver->why, "%s", why);
+}
+
 void
 receiver_fail_to_dial(struct receiver *receiver, const char *why)
 {
@@ -77,6 +84,7 @@ receiver_fail_to_dial(struct receiver *receiver, const char *why)
     log_line(node->config.logger,
         receiver->is_failing ? LOG_DEBUG : LOG_WARNING,
         "cannot reach the primary at %s: %s", receiver->address, why);
+    keep_why(receiver, why);
     receiver->is_failing = true;
     rest(receiver);
 }
@@ -98,6 +106,10 @@ receiver_dial(struct receiver *receiver)
 
     if (!may_dial(receiver)) {
         rest(receiver);
+        return;
+    }
+    if (receiver->node->config.dial_fd < 0) {
+        receiver_fail_to_dial(receiver, err_text(ERR_NO_DIALLER));
         return;
     }
     ASSERT(sizeof request.address == sizeof receiver->address);
@@ -168,6 +180,10 @@ on_reply(uv_poll_t *poll, int status, int events)
             "nobody until it is started again",
             strerror(error));
         uv_poll_stop(&receiver->dial);
+        node->config.dial_fd = -1;
+        if (receiver->state == RECEIVER_DIALLING) {
+            receiver_fail_to_dial(receiver, err_text(ERR_NO_DIALLER));
+        }
         return;
     }
     if (receiver->state != RECEIVER_DIALLING ||
@@ -250,6 +266,7 @@ tell_end(struct receiver *receiver, const char *why)
     log_line(receiver->node->config.logger,
         receiver->is_failing ? LOG_DEBUG : LOG_WARNING,
         "the primary at %s: %s", receiver->address, why);
+    keep_why(receiver, why);
     receiver->is_failing = true;
 }
 
@@ -260,7 +277,15 @@ receiver_end_link(struct receiver *receiver)
     char why[512];
 
     node_count_end(receiver->node, end);
-    node_end_text(end, why, sizeof why);
+    if (end->reason == LINK_TOLD && end->code == MESSAGE_BAD_TERM &&
+        receiver->link.term == 0) { /* instead of a welcome */
+        snprintf(why, sizeof why,
+            "its term is below %u, which this node has promised: if it is the "
+            "right primary, say replicaof no one there",
+            receiver->node->config.file.promised);
+    } else {
+        node_end_text(end, why, sizeof why);
+    }
     tell_end(receiver, why);
     receiver_leave(receiver, end->reason != LINK_TIMEOUT);
 }
@@ -280,6 +305,7 @@ receiver_follow(struct node *node, const char *address)
     snprintf(receiver->address, sizeof receiver->address, "%s", address);
     receiver->rest_ms = RECEIVER_REST_MS_MIN;
     receiver->is_failing = false;
+    receiver->why[0] = '\0';
     switch (receiver->state) {
     case RECEIVER_JOINED:
         receiver_leave(receiver, false);

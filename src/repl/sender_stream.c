@@ -121,11 +121,37 @@ sender_level(struct sender_stream *stream, enum log_level level)
     return level;
 }
 
+/* What the replica is called; of one who has not said it yet: unknown. */
+static struct message_text
+name_of(const struct sender_stream *stream)
+{
+    static const char unknown[] = "unknown";
+    const struct link_primary *link = &stream->link;
+
+    return link->name_len > 0
+        ? (struct message_text){(const uint8_t *)link->name, link->name_len}
+        : (struct message_text){(const uint8_t *)unknown, sizeof unknown - 1};
+}
+
+/* It has promised a term above this one's: so that it is known to who asks. */
+static void
+note_newer_term(struct sender_stream *stream)
+{
+    struct node *node = stream->node;
+    uint64_t term = stream->link.end.term;
+
+    if (term > node->refused_term) {
+        node->refused_term = term;
+    }
+}
+
 /* Says why a link has ended, and ends the stream. */
 static void
 end_link(struct sender_stream *stream)
 {
     const struct link_end *end = &stream->link.end;
+    struct message_text name = name_of(stream);
+    bool is_newer = end->reason == LINK_NEWER_TERM;
     char why[512];
 
     node_count_end(stream->node, end);
@@ -133,17 +159,25 @@ end_link(struct sender_stream *stream)
     node_end_text(end, why, sizeof why);
     log_line(stream->node->config.logger,
         sender_level(stream, end->reason == LINK_CUT ? LOG_INFO : LOG_WARNING),
-        "replica %.*s at %s: %s", (int)stream->link.name_len,
-        stream->link.name, stream->address, why);
+        "replica %.*s at %s: %s%s", (int)name.len, (const char *)name.at,
+        stream->address, why,
+        is_newer ? "; if this node is the right primary, say replicaof no one "
+                   "here, and it begins a later one"
+                 : "");
+    if (is_newer) {
+        note_newer_term(stream);
+    }
     sender_end_stream(stream, end->reason != LINK_TIMEOUT);
 }
 
 void
 sender_break(struct sender_stream *stream, const char *why)
 {
+    struct message_text name = name_of(stream);
+
     log_line(stream->node->config.logger, sender_level(stream, LOG_INFO),
-        "replica %.*s at %s: %s", (int)stream->link.name_len,
-        stream->link.name, stream->address, why);
+        "replica %.*s at %s: %s", (int)name.len, (const char *)name.at,
+        stream->address, why);
     sender_end_stream(stream, false);
 }
 

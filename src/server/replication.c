@@ -71,6 +71,79 @@ is_fresh(struct group *group)
     return node == NULL || node_is_fresh(node);
 }
 
+static unsigned
+port_of(const struct sockaddr_storage *bound)
+{
+    const struct sockaddr_in *in = (const void *)bound;
+    const struct sockaddr_in6 *in6 = (const void *)bound;
+    return ntohs(bound->ss_family == AF_INET ? in->sin_port : in6->sin6_port);
+}
+
+/* True where a socket of that family is bound to all addresses of it. */
+static bool
+is_any(const struct sockaddr_storage *bound)
+{
+    const struct sockaddr_in *in = (const void *)bound;
+    const struct sockaddr_in6 *in6 = (const void *)bound;
+    return bound->ss_family == AF_INET
+        ? in->sin_addr.s_addr == INADDR_ANY
+        : IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
+}
+
+/* True where HOST, of the port that the socket is bound to, comes to it: its
+ * address, or, of one that is bound to all, or to that, the loopback. Other
+ * names nobody can look up here. */
+static bool
+is_own_host(const struct sockaddr_storage *bound, const char *host)
+{
+    const struct sockaddr_in *in = (const void *)bound;
+    const struct sockaddr_in6 *in6 = (const void *)bound;
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (bound->ss_family == AF_INET) {
+        uint32_t own = ntohl(in->sin_addr.s_addr);
+        return (inet_pton(AF_INET, host, &v4) == 1 &&
+                   (v4.s_addr == in->sin_addr.s_addr ||
+                       (is_any(bound) &&
+                           ntohl(v4.s_addr) >> IN_CLASSA_NSHIFT ==
+                               IN_LOOPBACKNET))) ||
+            (strcmp(host, "localhost") == 0 &&
+                (is_any(bound) || own == INADDR_LOOPBACK));
+    }
+    return inet_pton(AF_INET6, host, &v6) == 1 &&
+        (memcmp(&v6, &in6->sin6_addr, sizeof v6) == 0 ||
+            (is_any(bound) && IN6_IS_ADDR_LOOPBACK(&v6)));
+}
+
+/* True where replication is had at that address here. */
+static bool
+is_own_address(
+    const struct replication *replication, const char *host, const char *port)
+{
+    for (unsigned i = 0; i < replication->listener.n_sockets; i++) {
+        struct sockaddr_storage bound;
+        socklen_t len = sizeof bound;
+        if (getsockname(replication->fd[i], (struct sockaddr *)&bound, &len) ==
+                0 &&
+            port_of(&bound) == strtoul(port, NULL, 10) &&
+            is_own_host(&bound, host)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* 0, or what is wrong with the address that is to be followed. */
+static int
+address_fault(const struct replication *replication, const char *address)
+{
+    char host[DIAL_ADDRESS_MAX + 1], port[DIAL_PORT_MAX + 1];
+    if (!dial_split(address, host, port)) {
+        return ERR_BAD_ADDRESS;
+    }
+    return is_own_address(replication, host, port) ? ERR_OWN_ADDRESS : 0;
+}
+
 /* An order on its way to the node. */
 struct order {
     struct node_order at_node;
@@ -90,14 +163,13 @@ on_order_done(struct store_call *call)
 static enum store_answer
 give_order(struct group *group, struct group_order *from)
 {
-    char host[DIAL_ADDRESS_MAX + 1], port[DIAL_PORT_MAX + 1];
     struct node *node = node_of(of(group));
-    if (node == NULL) {
+    from->err =
+        from->address[0] == '\0' ? 0 : address_fault(of(group), from->address);
+    if (from->err == 0 && node == NULL) {
         from->err = ERR_LOADING;
-        return STORE_DONE;
     }
-    if (from->address[0] != '\0' && !dial_split(from->address, host, port)) {
-        from->err = ERR_BAD_FORMAT;
+    if (from->err != 0) {
         return STORE_DONE;
     }
     struct order *order = calloc(1, sizeof *order);
@@ -143,7 +215,8 @@ begin_wait(struct group *group, struct group_wait *from)
         (struct node_wait){.call = {.done_fn = on_wait_done, .owner = waiting},
             .seq = from->seq,
             .n = from->n,
-            .ms = from->ms};
+            .ms = from->ms,
+            .is_unwanted = &from->is_unwanted};
     node_wait(node, &waiting->at_node);
     return STORE_LATER;
 }

@@ -124,6 +124,18 @@ exec_give_up(struct session *session)
         atomic_store_explicit(
             &job->login.is_unwanted, true, memory_order_relaxed);
     }
+    exec_hurry(session);
+}
+
+void
+exec_hurry(struct session *session)
+{
+    struct job *job = session->job;
+    if (job != NULL && job->waits && job->stage == JOB_WAIT) {
+        /* relaxed: as above */
+        atomic_store_explicit(
+            &job->wait.is_unwanted, true, memory_order_relaxed);
+    }
 }
 
 void

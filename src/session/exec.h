@@ -235,6 +235,10 @@ void exec_wake(struct session *session);
 /* The client is gone: what waits for an answer need get its end only. */
 void exec_give_up(struct session *session);
 
+/* The client sends nothing more, and may be gone: what it waits for without
+ * need is to be answered with what is so now. */
+void exec_hurry(struct session *session);
+
 /* Drops the session's job, if any, which must not wait; frees those kept. */
 void exec_abandon(struct session *session);
 void exec_free_jobs(struct executor *executor);

@@ -64,7 +64,7 @@ exec__order_begin(
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
     if (address.len > GROUP_ADDRESS_MAX) {
-        return exec__refuse(session, ERR_BAD_FORMAT, turn->out);
+        return exec__refuse(session, ERR_BAD_ADDRESS, turn->out);
     }
     memcpy(job->order.address, bytes + address.at, address.len);
     job->order.address[address.len] = '\0';
@@ -107,7 +107,7 @@ exec__wait_begin(
         !num_parse_u32(bytes + n.at, n.len, &job->wait.n) ||
         !num_parse_u64(bytes + ms.at, ms.len, &job->wait.ms) ||
         job->wait.ms > WAIT_MS_MAX) {
-        return exec__refuse(session, ERR_BAD_FORMAT, turn->out);
+        return exec__refuse(session, ERR_BAD_WAIT, turn->out);
     }
     if (exec__waits(job, &job->wait.call, ask_wait)) {
         return EXEC_LATER;

@@ -16,7 +16,7 @@ enum { GROUP_ADDRESS_MAX = 255 /* bytes of HOST:PORT */ };
 struct group_order {
     struct store_call call;
     char address[GROUP_ADDRESS_MAX + 1];
-    int err; /* out: 0; ERR_BAD_FORMAT: no such address; or why not */
+    int err; /* out: 0; ERR_BAD_ADDRESS, ERR_OWN_ADDRESS; or why not */
 };
 
 /* `wait N MS`: until n replicas have applied batch seq, at most ms. */
@@ -24,8 +24,10 @@ struct group_wait {
     struct store_call call;
     uint64_t seq; /* 0: there is nothing to wait for */
     uint32_t n;
-    uint64_t ms;     /* 0: until it is so */
-    uint32_t n_have; /* out */
+    uint64_t ms;              /* 0: until it is so */
+    _Atomic bool is_unwanted; /* the asker's: it is to be answered soon, with
+                               * what is so then */
+    uint32_t n_have;          /* out */
 };
 
 struct group {

@@ -150,6 +150,12 @@ session_give_up(struct session *session)
     exec_give_up(session);
 }
 
+void
+session_hurry(struct session *session)
+{
+    exec_hurry(session);
+}
+
 bool
 session_waits_for_bytes(const struct session *session, size_t left)
 {

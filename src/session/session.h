@@ -193,6 +193,10 @@ size_t session_memory(const struct session *session);
  * where that can be. */
 void session_give_up(struct session *session);
 
+/* Nothing more comes from the client, which may be gone: where the session is
+ * parked for something that can be answered as it is now, it soon is. */
+void session_hurry(struct session *session);
+
 /* True while the rest of a refused request is being skipped. */
 bool session_is_skipping(const struct session *session);
 /* True before the client has said who it is, where it must. */

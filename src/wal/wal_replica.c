@@ -5,7 +5,8 @@
  * others. A number that jumps must be the first of a file, and the stream has
  * no jumps. So it waits until the log's thread has synced all before it, takes
  * it, and begins the file at once (do_jump in wal_thread.c): a term is in the
- * log as soon as its first file is, or it is not there.
+ * log as soon as its first file is, or it is not there. Who put it is told
+ * then, and not before: the thread lets the lock go while it makes the file.
  *
  * What can go wrong: the batch is not the one that is due, memory, and what
  * wal_fault says. Then nothing has changed. */
@@ -15,7 +16,16 @@
 #include "base/err.h"
 #include "wal/wal_priv.h"
 
-/* Waits until the thread has taken the batch. 0 or why it has not. */
+/* True while the batch waits for the thread, or the thread makes its file. */
+static bool
+is_on_its_way(const struct wal *wal, const struct wal_jump *jump)
+{
+    return wal->jump != NULL ||
+        (!jump->is_short && wal->written.seq < jump->seq);
+}
+
+/* Waits until the batch is in its file; or, taken, is to be in a later one when
+ * the disk is well again. 0 or why it has not been taken. */
 static int
 jump(struct wal *wal, struct wal_jump *jump)
 {
@@ -23,7 +33,7 @@ jump(struct wal *wal, struct wal_jump *jump)
     ASSERT(wal->jump == NULL);
     wal->jump = jump;
     wal__wake(wal);
-    while (wal->jump != NULL && wal->disk_fault == 0) {
+    while (is_on_its_way(wal, jump) && wal->disk_fault == 0) {
         lock_cond_wait(&wal->moved, &wal->lock, wal->config.clock, LOCK_NEVER);
     }
     if (wal->jump != NULL) {

@@ -34,11 +34,13 @@ int wal_put_batch(
 
 /* Begins a term, behind all that the log has: a new file, whose first batch has
  * the entry and the number *seq. Its last_seq is set here, the rest of it is
- * right. The log is a primary's then: appends are of that term. What is
- * acknowledged must wait until *seq is committed. 0; ERR_LOG_ORDER: the term is
- * not far enough above the last batch (history_next_term); what wal_fault says;
- * ERR_NO_MEMORY. Nothing has changed then. Where the log is a replica's; not
- * for event loops, nor beside wal_put_batch. */
+ * right. The log is a primary's then: appends are of that term. The batch is
+ * written, and wal_position knows the term; only where the disk fails in that
+ * moment it is written when the disk is well again. What is acknowledged must
+ * wait until *seq is committed. 0; ERR_LOG_ORDER: the term is not far enough
+ * above the last batch (history_next_term); what wal_fault says; ERR_NO_MEMORY.
+ * Nothing has changed then. Where the log is a replica's; not for event loops,
+ * nor beside wal_put_batch. */
 int wal_begin_term(struct wal *wal, struct entry_term *term, uint64_t *seq);
 
 /* True where the log has batch seq, or one behind it. Any thread. */

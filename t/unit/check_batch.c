@@ -372,11 +372,16 @@ static const struct exchange stale[] = {
     {"version", "VERSION test\r\n"},
 };
 
+#define BAD_WAIT                                                              \
+    "CLIENT_ERROR wanted is wait N MS: replicas, and milliseconds up to "     \
+    "86400000\r\n"
+
 static const struct exchange orders[] = {
     {"replicaof db2:5", "OK\r\n"},
     {"wait 2 40", "42\r\n"},
-    {"wait 4294967296 1", "CLIENT_ERROR bad command line format\r\n"},
-    {"wait 1 86400001", "CLIENT_ERROR bad command line format\r\n"},
+    {"wait 4294967296 1", BAD_WAIT},
+    {"wait 1 86400001", BAD_WAIT},
+    {"wait 1 -1", BAD_WAIT},
 };
 
 START_TEST(test_group)

@@ -149,6 +149,29 @@ START_TEST(test_wait)
 }
 END_TEST
 
+/* Whose client has gone is answered, though nothing else happens. */
+START_TEST(test_unwanted)
+{
+    struct world w;
+    struct answer answer;
+    _Atomic bool is_unwanted = false;
+    struct node_wait wait = {
+        .seq = UINT64_MAX, .n = 1, .is_unwanted = &is_unwanted, .n_have = 7};
+    world_init(&w, 0, 0);
+    answer_init(&answer);
+    wait.call = call_of(&answer);
+    node_wait(w.a.node, &wait);
+    /* what was ordered behind it has been done */
+    ck_assert_int_eq(host_replicaof(&w.a, ""), 0);
+    atomic_store(&is_unwanted, true);
+    answer_wait(&answer);
+    answer_fini(&answer);
+    ck_assert_uint_eq(wait.n_have, 0);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
 /* Who waits is answered at a stop. */
 START_TEST(test_stop)
 {
@@ -242,6 +265,113 @@ START_TEST(test_late)
     WAIT_UNTIL(host_is_followed(&w.a, &w.b));
     ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
     host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* True where the node says what there is to be done. */
+static bool
+is_advised(struct host *host)
+{
+    struct host_stat why = {.name = "link_error"};
+    node_each_stat(host->node, host_note_stat, &why);
+    return strstr(why.value, "replicaof no one") != NULL;
+}
+
+/* A node that has promised a later term is refused, until somebody says that
+ * the primary is the right one: it begins a term above that. */
+START_TEST(test_later_term)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    host_open(&w.c, w.a.address);
+    (void)change_some(&w.a, CHANGES);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(host_is_followed(&w.a, &w.c));
+    for (unsigned i = 0; i < 3; i++) { /* as by a mistake */
+        ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
+        ck_assert_int_eq(host_replicaof(&w.b, w.a.address), 0);
+    }
+    uint64_t term = host_stat(&w.a, "term");
+    WAIT_UNTIL(host_stat(&w.a, "refused_term") != 0);
+    WAIT_UNTIL(host_stat(&w.b, "term") == host_stat(&w.a, "refused_term"));
+    WAIT_UNTIL(is_advised(&w.b));
+    (void)change_some(&w.a, CHANGES);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.c));
+    ck_assert_int_eq(host_replicaof(&w.a, ""), 0);
+    ck_assert(node_leads(w.a.node));
+    ck_assert_int_eq(store_fault(w.a.rig.store), 0);
+    WAIT_UNTIL(host_stat(&w.a, "refused_term") == 0);
+    ck_assert_uint_gt(host_stat(&w.a, "term"), term);
+    ck_assert_uint_gt(host_stat(&w.a, "term"), host_stat(&w.b, "term"));
+    WAIT_UNTIL(atomic_load(&w.b.n_reloads) == 1); /* its terms are cut */
+    host_load_again(&w.b);
+    (void)change_some(&w.a, CHANGES);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(host_is_followed(&w.a, &w.c));
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    ck_assert(hosts_are_equal(&w.a, &w.c, "w"));
+    ck_assert(host_says(&w.b, "link_error", ""));
+    term = host_stat(&w.a, "term");
+    ck_assert_int_eq(host_replicaof(&w.a, ""), 0); /* there is no need */
+    ck_assert_uint_eq(host_stat(&w.a, "term"), term);
+    host_close(&w.b);
+    host_close(&w.c);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* A promotion fails, at each call to the disk: the node goes on following, and
+ * is promoted when the disk is well. */
+START_TEST(test_promotion_fails)
+{
+    struct world w;
+    unsigned n_failed = 0;
+    int err = ERR_DISK;
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    for (unsigned n = 1; err != 0; n++) {
+        char follows[NODE_ADDRESS_MAX + 1];
+        (void)change_some(&w.a, CHANGES);
+        WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+        fake_disk_fail(w.b.rig.fake, FAKE_CHANGES, n, EIO, true);
+        err = host_replicaof(&w.b, "");
+        (void)fake_disk_heal(w.b.rig.fake);
+        if (err == 0) {
+            break;
+        }
+        n_failed++;
+        ck_assert(!node_leads(w.b.node));
+        node_follows(w.b.node, follows);
+        ck_assert_str_eq(follows, w.a.address);
+        ck_assert_int_eq(store_fault(w.b.rig.store), ERR_NOT_PRIMARY);
+    }
+    ck_assert_uint_gt(n_failed, 2);
+    ck_assert(node_leads(w.b.node));
+    WAIT_UNTIL(store_fault(w.b.rig.store) == 0);
+    (void)change_some(&w.b, CHANGES);
+    ck_assert_int_eq(host_replicaof(&w.a, w.b.address), 0);
+    WAIT_UNTIL(host_is_followed(&w.b, &w.a));
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.a);
+    host_close(&w.b);
+    world_fini(&w);
+}
+END_TEST
+
+/* Nobody connects any more: a primary stays one. */
+START_TEST(test_no_dialler)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    (void)change_some(&w.a, CHANGES);
+    ck_assert_int_eq(shutdown(w.a.pair[1], SHUT_RDWR), 0);
+    ck_assert_int_eq(host_replicaof(&w.a, w.b.address), ERR_NO_DIALLER);
+    ck_assert(node_leads(w.a.node));
+    ck_assert_int_eq(store_fault(w.a.rig.store), 0);
     host_close(&w.a);
     world_fini(&w);
 }
@@ -570,8 +700,9 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
-        test_twice, test_wait, test_stop, test_roles, test_parting,
-        test_doubtful_primary, test_full_disk, test_late, test_snapshot,
+        test_twice, test_wait, test_unwanted, test_stop, test_roles,
+        test_parting, test_doubtful_primary, test_full_disk, test_late,
+        test_later_term, test_promotion_fails, test_no_dialler, test_snapshot,
         test_place, test_strangers, test_garbage, test_too_many, test_slow};
     return run_tests("node", tests, COUNT_OF(tests));
 }

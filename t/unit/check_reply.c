@@ -73,15 +73,15 @@ START_TEST(test_all_errors)
             err == ERR_TOO_LARGE || err == ERR_CLOSED || err == ERR_SYSTEM ||
             err == ERR_NO_THREAD || err == ERR_LOADING ||
             err == ERR_NOT_PRIMARY || err == ERR_STALE ||
-            err == ERR_FEW_REPLICAS || err == ERR_DISK_FULL ||
-            err == ERR_DISK || err == ERR_FILE_SIZE || err == ERR_DIR_TAKEN ||
-            err == ERR_NO_DATA_DIR || err == ERR_NO_CHECKPOINT ||
-            err == ERR_UNSURE || err == ERR_UNSURE_COPIES ||
-            err == ERR_UNSURE_SLOW || err == ERR_UNCOMMITTED ||
-            err == ERR_UNCOMMITTED_SLOW || err == ERR_LOG_FULL ||
-            err == ERR_COLD_READ || err == ERR_MANY_PRODUCERS ||
-            err == ERR_MANY_DUMPS || err == ERR_LIST_BUSY ||
-            err == ERR_MANY_MEMBERS;
+            err == ERR_FEW_REPLICAS || err == ERR_NO_DIALLER ||
+            err == ERR_DISK_FULL || err == ERR_DISK || err == ERR_FILE_SIZE ||
+            err == ERR_DIR_TAKEN || err == ERR_NO_DATA_DIR ||
+            err == ERR_NO_CHECKPOINT || err == ERR_UNSURE ||
+            err == ERR_UNSURE_COPIES || err == ERR_UNSURE_SLOW ||
+            err == ERR_UNCOMMITTED || err == ERR_UNCOMMITTED_SLOW ||
+            err == ERR_LOG_FULL || err == ERR_COLD_READ ||
+            err == ERR_MANY_PRODUCERS || err == ERR_MANY_DUMPS ||
+            err == ERR_LIST_BUSY || err == ERR_MANY_MEMBERS;
         reply__error(&out, err);
         ck_assert_int_eq(reply_is_server_error(err), ours);
         ck_assert_uint_gt(out.len, 15);

@@ -399,11 +399,57 @@ START_TEST(test_terms_beside)
 }
 END_TEST
 
+/* Lets go what is held of a disk, once it is and others have had their turn. */
+static void *
+let_go_late(void *arg)
+{
+    enum { TURNS = 2000 };
+    struct fake_disk *fake = arg;
+    fake_disk_wait_held(fake);
+    for (unsigned i = 0; i < TURNS; i++) {
+        sched_yield();
+    }
+    fake_disk_let_go(fake);
+    return NULL;
+}
+
+/* Whoever has begun a term finds it in the log, however long its file takes;
+ * and there was something to be synced before. */
+START_TEST(test_term_is_written)
+{
+    enum { TERMS = 8 };
+    struct rig rig;
+    replica_init(&rig, WAL_SYNC_INTERVAL, 1);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    for (uint32_t number = 1; number <= TERMS; number++) {
+        struct entry_term term = {.term = number, .branch = number};
+        struct wal_position at;
+        pthread_t thread;
+        uint64_t seq;
+        ck_assert(node_name_set(&term.node, "n", 1));
+        fake_disk_hold_name(rig.fake, FAKE_OPEN, "log-");
+        ck_assert_int_eq(
+            pthread_create(&thread, NULL, let_go_late, rig.fake), 0);
+        ck_assert_int_eq(wal_begin_term(rig.wal, &term, &seq), 0);
+        wal_position(rig.wal, &at);
+        ck_assert_uint_eq(at.written, seq);
+        ck_assert_uint_eq(at.terms.at[at.terms.n - 1].term, number);
+        pthread_join(thread, NULL);
+        seq = wal_append(rig.wal, "\x09\1\2\3", 4);
+        (void)wal_commit(rig.wal, seq); /* written, if not yet synced */
+        wal_become_replica(rig.wal);
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_as_told, test_large, test_refused,
         test_terms, test_terms_refused, test_no_marks, test_disk_fails,
-        test_power_cut, test_no_memory, test_terms_beside};
+        test_power_cut, test_no_memory, test_terms_beside,
+        test_term_is_written};
     return run_tests("wal replica", tests, COUNT_OF(tests));
 }
