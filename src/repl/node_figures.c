@@ -116,13 +116,14 @@ show_replica(const struct sender_stream *stream, struct node_replica *out)
 static void
 show_primary(const struct node *node, struct node_shown *shown)
 {
-    shown->n_replicas = shown->n_places = 0;
+    shown->n_replicas = shown->n_strangers = shown->n_places = 0;
     for (const struct sender_stream *it = node->sender.streams; it != NULL;
          it = it->next) {
-        if (!it->is_refused && !it->is_over) {
+        if (sender_is_known(it)) {
             ASSERT(shown->n_replicas < NODE_STREAMS_MAX);
             show_replica(it, &shown->replica[shown->n_replicas++]);
         }
+        shown->n_strangers += !it->is_refused && !it->is_known && !it->is_over;
         shown->n_places += it->is_parked;
     }
 }
@@ -279,6 +280,7 @@ node_each_stat(struct node *node, node_stat_fn *stat_fn, void *context)
     }
     tell_positions(&teller, shown);
     tell_u64(&teller, "replicas", shown->n_replicas);
+    tell_u64(&teller, "strangers", shown->n_strangers);
     tell_u64(&teller, "places", shown->n_places);
     tell_u64(&teller, "semi_sync", config->semi_sync);
     tell_u64(&teller, "min_replicas", config->min_replicas);

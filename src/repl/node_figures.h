@@ -25,6 +25,8 @@
     X(cuts, "times that its log was to be cut")                               \
     X(frames_bad, "connections ended because of what came")                   \
     X(refused, "connections refused: too many, or no primary here")           \
+    X(places_dropped, "replicas away for which the log is kept no more")      \
+    X(accept_pauses, "pauses, since nobody could be accepted")                \
     X(behind, "replicas that the log was not kept for any longer")            \
     X(dial_errors, "times that the primary could not be reached")
 
@@ -60,7 +62,7 @@ struct node_shown {
     uint64_t fresh_us; /* when what is shown was new; 0: not known */
     uint64_t heard_us; /* when something came from the primary; 0: never */
     bool is_few, is_doubtful, is_paused;
-    unsigned n_replicas, n_places;
+    unsigned n_replicas, n_strangers, n_places;
     struct node_replica replica[NODE_STREAMS_MAX];
     struct node_figures figures;
 };

@@ -36,6 +36,53 @@ sender_view(struct node *node)
         .has_authority = true};
 }
 
+/* Nobody can be accepted for now: who is waiting would have the loop spin. Said
+ * once until somebody was. */
+static void
+pause_accepting(struct node *node, int error)
+{
+    struct sender *sender = &node->sender;
+
+    for (unsigned i = 0; i < sender->n_listen; i++) {
+        uv_poll_stop(&sender->listen[i]);
+    }
+    sender->accept_us = node->now_us + SENDER_PAUSE_MS * UINT64_C(1000);
+    node->figures.accept_pauses++;
+    if (!sender->is_short) {
+        sender->is_short = true;
+        log_line(node->config.logger, LOG_WARNING,
+            "cannot accept connections of replicas: %s", strerror(error));
+    }
+}
+
+/* Takes one connection. False: no more for now. */
+static bool
+accept_one(struct node *node, int listen_fd)
+{
+    int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if (fd >= 0) {
+        node->sender.is_short = false;
+        sender_open(node, fd);
+        return true;
+    }
+    switch (errno) {
+    case EAGAIN:
+#if EWOULDBLOCK != EAGAIN
+    case EWOULDBLOCK:
+#endif
+        return false;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+        pause_accepting(node, errno);
+        return false;
+    default:
+        return true; /* that one has gone again: the next one */
+    }
+}
+
 static void
 on_connection(uv_poll_t *poll, int status, int events)
 {
@@ -49,15 +96,35 @@ on_connection(uv_poll_t *poll, int status, int events)
     if (uv_fileno((const uv_handle_t *)poll, &listen_fd) != 0) {
         return;
     }
-    for (unsigned n = 0; n < NODE_STREAMS_MAX; n++) {
-        int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-        if (fd < 0 && errno != EINTR && errno != ECONNABORTED) {
+    for (unsigned n = 0; n < SENDER_ACCEPTS; n++) {
+        if (!accept_one(node, listen_fd)) {
             return;
         }
-        if (fd >= 0) {
-            sender_open(node, fd);
-        }
+    }
+}
+
+static void
+begin_accepting(struct node *node)
+{
+    struct sender *sender = &node->sender;
+
+    sender->accept_us = 0;
+    for (unsigned i = 0; i < sender->n_listen; i++) {
+        uv_poll_start(&sender->listen[i], UV_READABLE, on_connection);
+    }
+}
+
+/* Accepts again when that is due. */
+static void
+look_at_pause(struct node *node)
+{
+    if (node->sender.accept_us == 0 || node->state == NODE_STATE_ENDING) {
+        return;
+    }
+    if (node->now_us >= node->sender.accept_us) {
+        begin_accepting(node);
+    } else {
+        node_wake_at(node, node->sender.accept_us);
     }
 }
 
@@ -78,15 +145,15 @@ sender_start(struct node *node)
         }
         sender->n_listen++;
         sender->listen[i].data = node;
-        uv_poll_start(&sender->listen[i], UV_READABLE, on_connection);
     }
+    begin_accepting(node);
     return 0;
 }
 
 /* ---- what is committed ---- */
 
-static bool
-is_same_node(const struct sender_stream *a, const struct sender_stream *b)
+bool
+sender_is_same(const struct sender_stream *a, const struct sender_stream *b)
 {
     return a->link.name_len == b->link.name_len &&
         memcmp(a->link.name, b->link.name, a->link.name_len) == 0;
@@ -105,7 +172,7 @@ is_counted(const struct node *node, const struct sender_stream *stream)
             it->link.state >= LINK_PRIMARY_JUDGED &&
             it->link.state < LINK_PRIMARY_ENDING;
 
-        if (has_come && is_same_node(it, stream)) {
+        if (has_come && sender_is_same(it, stream)) {
             return false;
         }
     }
@@ -213,11 +280,42 @@ is_place_over(const struct node *node, const struct sender_stream *place)
             it->is_parked || (!it->is_working && it->is_followed);
 
         if (it != place && has_place && it->opened_us >= place->opened_us &&
-            is_same_node(it, place)) {
+            sender_is_same(it, place)) {
             return true;
         }
     }
     return node->now_us - place->parked_us >= SENDER_KEPT_MS * UINT64_C(1000);
+}
+
+/* The place that is kept for longest goes where there are too many. What is
+ * committed depends on none of them, and as many as can be connected keep
+ * theirs: those whose return answers may wait for. */
+static void
+bound_places(struct node *node)
+{
+    struct sender_stream *longest = NULL;
+    unsigned n = 0;
+
+    for (struct sender_stream *it = node->sender.streams; it != NULL;
+         it = it->next) {
+        if (it->is_parked) {
+            n++;
+            if (longest == NULL || it->parked_us < longest->parked_us) {
+                longest = it;
+            }
+        }
+    }
+    if (n <= SENDER_PLACES_MAX) {
+        return;
+    }
+    log_line(node->config.logger, LOG_WARNING,
+        "more than %d replicas are away: the log is kept no more for %.*s, "
+        "which has been for %llu s",
+        SENDER_PLACES_MAX, (int)longest->link.name_len, longest->link.name,
+        (unsigned long long)((node->now_us - longest->parked_us) / 1000000));
+    node->figures.places_dropped++;
+    sender_leave_place(longest);
+    node_wake_at(node, node->now_us); /* it may not be the only one */
 }
 
 void
@@ -225,6 +323,7 @@ sender_turn(struct node *node)
 {
     struct sender_stream *next;
 
+    look_at_pause(node);
     if (node->state == NODE_STATE_LEADING) {
         move_committed(node);
     }
@@ -237,6 +336,7 @@ sender_turn(struct node *node)
             sender_leave_place(it);
         }
     }
+    bound_places(node);
     sender_look_at_copies(node);
     if (node->state == NODE_STATE_LEADING) {
         look_for_replicas(node);
