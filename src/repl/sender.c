@@ -243,6 +243,7 @@ sender_begin(struct node *node, uint64_t seq)
     store_refuse_changes(
         node->config.store, sender->refuses_changes ? ERR_FEW_REPLICAS : 0);
     node_set_committed(node, node->config.semi_sync == 0 ? UINT64_MAX : 0);
+    receiver_clear_remains(node);
 }
 
 void

@@ -619,8 +619,8 @@ START_TEST(test_crowd)
     WAIT_UNTIL(host_stat(&w.a, "strangers") == SENDER_STRANGERS_MAX);
     ck_assert_uint_eq(read_all(fd[0], bytes, sizeof bytes), 0);
     ck_assert_uint_eq(host_stat(&w.a, "replicas"), 0);
-    ck_assert_uint_eq(
-        host_stat(&w.a, "refused"), COUNT_OF(fd) - SENDER_STRANGERS_MAX);
+    WAIT_UNTIL(
+        host_stat(&w.a, "refused") == COUNT_OF(fd) - SENDER_STRANGERS_MAX);
     host_open(&w.b, w.a.address);
     host_open(&w.c, w.a.address);
     WAIT_UNTIL(host_is_followed(&w.a, &w.b));
