@@ -2,6 +2,7 @@
 #ifndef REPL_NODE_FIGURES_H
 #define REPL_NODE_FIGURES_H
 
+#include "repl/commit_waits.h"
 #include "repl/message.h"
 #include "repl/node.h"
 
@@ -23,6 +24,7 @@
     X(received_bytes, "bytes that came from primaries")                       \
     X(received_batches, "batches that came from primaries")                   \
     X(cuts, "times that its log was to be cut")                               \
+    X(cut_batches, "batches that these were")                                 \
     X(frames_bad, "connections ended because of what came")                   \
     X(refused, "connections refused: too many, or no primary here")           \
     X(places_dropped, "replicas away for which the log is kept no more")      \
@@ -34,6 +36,13 @@ struct node_figures {
 #define X(name, text) uint64_t name;
     NODE_FIGURES(X)
 #undef X
+    struct commit_figures commits;
+};
+
+/* See lag_of. */
+struct node_lag {
+    bool is_known;
+    uint64_t from_us, bytes;
 };
 
 /* A replica, as its primary sees it. */
@@ -46,6 +55,7 @@ struct node_replica {
     uint64_t written, synced, applied;
     uint64_t heard_us; /* when something came last */
     uint64_t sent_bytes;
+    struct node_lag lag;
     uint32_t rtt_us, flags;
 };
 
@@ -61,6 +71,7 @@ struct node_shown {
     char primary[MESSAGE_NAME_MAX]; /* what that is called */
     uint64_t fresh_us; /* when what is shown was new; 0: not known */
     uint64_t heard_us; /* when something came from the primary; 0: never */
+    struct node_lag unshipped; /* of a primary */
     bool is_few, is_doubtful, is_paused;
     unsigned n_replicas, n_strangers, n_places;
     struct node_replica replica[NODE_STREAMS_MAX];

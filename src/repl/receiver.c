@@ -353,6 +353,25 @@ promise(struct receiver *receiver, uint64_t term)
     link_replica_promised(&receiver->link);
 }
 
+/* How many batches the log has behind batch seq; those from before its first
+ * term, whose numbers may leave some out, do not count. */
+static uint64_t
+count_behind(const struct store_position *position, uint64_t seq)
+{
+    const struct history *history = &position->history;
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < history->n; i++) {
+        const struct history_term *term = &history->at[i];
+        uint64_t last = link__earlier(term->last, position->written);
+        uint64_t before = term->term == 0 ? last : seq_first(term->term) - 1;
+
+        before = before < seq ? seq : before;
+        n += last > before ? last - before : 0;
+    }
+    return n;
+}
+
 /* The log has to be cut, which a start does. */
 static void
 cut_log(struct receiver *receiver, uint64_t seq)
@@ -372,6 +391,7 @@ cut_log(struct receiver *receiver, uint64_t seq)
         return;
     }
     node->figures.cuts++;
+    node->figures.cut_batches += count_behind(&node->position, seq);
     log_line(node->config.logger, LOG_WARNING,
         "batches behind %llu are not the primary's: the log is cut, and the "
         "directory loaded anew",

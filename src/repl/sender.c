@@ -201,6 +201,30 @@ move_committed(struct node *node)
     }
 }
 
+/* Looks at how far the log is, and what has become of it. */
+static void
+look_at_log(struct node *node)
+{
+    struct sender *sender = &node->sender;
+    const struct store_position *position = &node->position;
+
+    lag_look(&sender->lag, position->written, position->written_bytes,
+        node->now_us);
+    for (struct sender_stream *it = sender->streams; it != NULL;
+         it = it->next) {
+        if (sender_is_streaming(it) &&
+            it->link.ack.written > sender->shipped) {
+            sender->shipped = it->link.ack.written;
+        }
+    }
+    if (node->config.semi_sync > 0) {
+        commit_waits_look(&sender->waits, &node->figures.commits,
+            position->written, node->committed,
+            node->config.commit_timeout_ms * 1000, node->now_us);
+    }
+    node_wake_at(node, node->now_us + SENDER_LOOK_MS * UINT64_C(1000));
+}
+
 /* Refuses changes where too few replicas are heard, or takes them again. */
 static void
 look_for_replicas(struct node *node)
@@ -239,6 +263,10 @@ sender_begin(struct node *node, uint64_t seq)
     struct sender *sender = &node->sender;
 
     sender->term_seq = seq;
+    sender->shipped = node->position.written;
+    lag_begin(&sender->lag, node->position.written,
+        node->position.written_bytes, node->now_us);
+    commit_waits_begin(&sender->waits, node->position.written);
     sender->refuses_changes = node->config.min_replicas > 0;
     store_refuse_changes(
         node->config.store, sender->refuses_changes ? ERR_FEW_REPLICAS : 0);
@@ -327,6 +355,7 @@ sender_turn(struct node *node)
     look_at_pause(node);
     if (node->state == NODE_STATE_LEADING) {
         move_committed(node);
+        look_at_log(node);
     }
     for (struct sender_stream *it = node->sender.streams; it != NULL;
          it = next) {

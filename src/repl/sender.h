@@ -2,6 +2,8 @@
 #ifndef REPL_SENDER_H
 #define REPL_SENDER_H
 
+#include "repl/commit_waits.h"
+#include "repl/lag.h"
 #include "repl/link_primary.h"
 #include "repl/message.h"
 #include "repl/node.h"
@@ -26,7 +28,8 @@ enum {
     SENDER_TURN_FRAMES = 4,    /* to one replica in one turn */
     SENDER_KEPT_MS = 600000,   /* the log is kept for one that has gone */
     SENDER_LINES = 10, /* of the log, of those who never followed, in */
-    SENDER_LINES_MS = 60000
+    SENDER_LINES_MS = 60000,
+    SENDER_LOOK_MS = 1000 /* at the log's end, also where nobody follows */
 };
 
 _Static_assert((int)SENDER_PLACES_MAX >= 2 * (int)NODE_STREAMS_MAX &&
@@ -89,8 +92,11 @@ struct sender {
     unsigned n_streams, n_refused; /* known ones, others; not over */
     bool refuses_changes;          /* as the store was told */
     uint64_t term_seq;             /* of the first batch of the term */
-    uint64_t lines_us;             /* since when these are counted: */
-    unsigned n_lines, n_untold;    /* of those who never followed */
+    struct lag lag;                /* of the term */
+    uint64_t shipped;              /* batch that some replica has */
+    struct commit_waits waits;
+    uint64_t lines_us;          /* since when these are counted: */
+    unsigned n_lines, n_untold; /* of those who never followed */
 };
 
 /* Accepts connections from now on. 0, ERR_NO_MEMORY, ERR_SYSTEM. */

@@ -6,6 +6,7 @@
 #include "repl/sender.h"
 #include "unit/node_help.h"
 
+#include <ctype.h>
 #include <sys/resource.h>
 
 enum { ROUNDS = 40, CHANGES = WORLD_CHANGES };
@@ -200,6 +201,7 @@ START_TEST(test_roles)
     ck_assert_int_eq(store_fault(w.a.rig.store), ERR_NOT_PRIMARY);
     WAIT_UNTIL(atomic_load(&w.a.n_reloads) == 1); /* for the cut */
     ck_assert_uint_eq(host_stat(&w.a, "cuts"), 1);
+    ck_assert_uint_ge(host_stat(&w.a, "cut_batches"), 1);
     host_load_again(&w.a);
     WAIT_UNTIL(host_is_followed(&w.b, &w.a));
     WAIT_UNTIL(
@@ -639,6 +641,98 @@ START_TEST(test_crowd)
 }
 END_TEST
 
+/* A number of what the node says of a replica; UINT64_MAX: it is none. */
+static uint64_t
+replica_number(struct host *host, const char *name, const char *key)
+{
+    struct host_stat stat = {.name = name};
+    node_each_replica(host->node, host_note_stat, &stat);
+    const char *at = stat.is_there ? strstr(stat.value, key) : NULL;
+    return at == NULL || !isdigit((unsigned char)at[strlen(key)])
+        ? UINT64_MAX
+        : strtoull(at + strlen(key), NULL, 10);
+}
+
+/* What a replica lacks that stands still, and since when. */
+START_TEST(test_lag)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    atomic_store(&w.b.relay_bytes, UINT64_MAX);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(replica_number(&w.a, "b", " lag_ms=") == 0);
+    WAIT_UNTIL(host_stat(&w.b, "lag_ms") == 0);
+    atomic_store(&w.b.is_stuck, true);
+    for (unsigned i = 0; i < 40; i++) {
+        host_pause(); /* the relay looks up every 20 ms */
+    }
+    uint64_t since_ns = clock_monotonic_ns();
+    while (replica_number(&w.a, "b", " lag_bytes=") == 0) {
+        since_ns = clock_monotonic_ns();
+        (void)change_some(&w.a, 1);
+        host_pause();
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        for (unsigned k = 0; k < 20; k++) {
+            host_pause();
+        }
+        uint64_t least = (clock_monotonic_ns() - since_ns) / 1000000;
+        ck_assert_uint_ge(replica_number(&w.a, "b", " lag_ms="), least);
+        ck_assert_uint_le(replica_number(&w.a, "b", " lag_ms="), 60000);
+    }
+    uint64_t bytes = replica_number(&w.a, "b", " lag_bytes=");
+    ck_assert_uint_eq(host_stat(&w.a, "repl_unshipped_bytes"), bytes);
+    atomic_store(&w.b.is_stuck, false);
+    WAIT_UNTIL(replica_number(&w.a, "b", " lag_ms=") == 0 &&
+        replica_number(&w.a, "b", " lag_bytes=") == 0);
+    WAIT_UNTIL(host_stat(&w.a, "repl_unshipped_bytes") == 0);
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+static void
+add_waits(void *context, const char *name, const char *value)
+{
+    uint64_t *n = context;
+    if (strncmp(name, "commit_us_below_", 16) == 0) {
+        *n += strtoull(value, NULL, 10);
+    }
+}
+
+static uint64_t
+n_commit_waits(struct host *host)
+{
+    uint64_t n = 0;
+    node_each_stat(host->node, add_waits, &n);
+    return n;
+}
+
+/* How long commits wait for a replica. */
+START_TEST(test_commit_waits)
+{
+    struct world w;
+    world_init(&w, 1, 0);
+    host_open(&w.b, w.a.address);
+    uint64_t seq = change_some(&w.a, 1);
+    ck_assert_int_eq(rig_commit(&w.a.rig, seq), STORE_COMMITTED);
+    WAIT_UNTIL(n_commit_waits(&w.a) > 0);
+    uint64_t late = host_stat(&w.a, "commits_late");
+    host_close(&w.b);
+    seq = change_some(&w.a, 1);
+    WAIT_UNTIL(host_stat(&w.a, "commits_late") > late);
+    uint64_t waits = n_commit_waits(&w.a);
+    host_open(&w.b, w.a.address);
+    ck_assert_int_eq(rig_commit(&w.a.rig, seq), STORE_COMMITTED);
+    WAIT_UNTIL(n_commit_waits(&w.a) > waits);
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
 static void
 come_and_go(struct host *host, unsigned i)
 {
@@ -745,6 +839,7 @@ main(void)
         test_twice, test_wait, test_stop, test_roles, test_parting,
         test_doubtful_primary, test_full_disk, test_late, test_snapshot,
         test_place, test_strangers, test_garbage, test_too_many, test_slow,
-        test_crowd, test_places, test_no_descriptors};
+        test_lag, test_commit_waits, test_crowd, test_places,
+        test_no_descriptors};
     return run_tests("node", tests, COUNT_OF(tests));
 }
