@@ -74,8 +74,7 @@ int snapshot_put_write(
  * ERR_DISK_FULL, ERR_FILE_SIZE, ERR_NO_MEMORY: likewise. */
 int snapshot_put_end(struct snapshot_put *put, uint64_t xxh3);
 
-/* Removes all that is here, and begins with nothing. 0 or ERR_DISK. In the
- * server nobody gives a copy up for good yet, but tests do. */
+/* Removes all that is here, and begins with nothing. 0 or ERR_DISK. */
 int snapshot_put_drop(struct snapshot_put *put);
 
 /* Who reads a directory as a start would, from a disk on which the snapshot

@@ -65,15 +65,18 @@ struct node_config {
     uint8_t boot_id[REPLICA_BOOT_BYTES]; /* of the kernel that runs
                                           * (node_boot_id) */
     enum replica_level level;            /* that it tells as a replica */
-    unsigned semi_sync;     /* copies besides its own before a change of a
+    unsigned semi_sync;    /* copies besides its own before a change of a
                             * primary is acknowledged */
-    unsigned min_replicas;  /* fewer than so many that are heard: changes are
+    unsigned min_replicas; /* fewer than so many that are heard: changes are
                             * refused; <= semi_sync */
-    uint64_t max_lag_ms;    /* a replica that says nothing for longer does not
+    uint64_t max_lag_ms;   /* a replica that says nothing for longer does not
                             * count */
-    uint64_t timeout_ms;    /* of a stream on which nothing comes */
-    uint64_t backlog_bytes; /* of log kept for those who are behind */
-    uint64_t snapshot_rate; /* bytes a second; 0: as fast as can be */
+    uint64_t commit_timeout_ms; /* a change that waits for longer is late */
+    uint64_t timeout_ms;        /* of a stream on which nothing comes */
+    uint64_t backlog_bytes;     /* of log kept for those who are behind */
+    uint64_t snapshot_rate;     /* bytes a second; 0: as fast as can be */
+    uint64_t copy_silent_ms; /* of a snapshot of which nothing comes, besides
+                              * what reading it takes */
     uint64_t stale_ms; /* reads of a replica are refused when what it shows may
                         * be older; 0: never */
     unsigned priority;

@@ -88,6 +88,15 @@ link_of(const struct node *node)
         : "down";
 }
 
+static struct node_lag
+lag_behind(const struct node *node, uint64_t seq)
+{
+    struct node_lag lag;
+
+    lag.is_known = lag_of(&node->sender.lag, seq, &lag.from_us, &lag.bytes);
+    return lag;
+}
+
 static void
 show_replica(const struct sender_stream *stream, struct node_replica *out)
 {
@@ -109,6 +118,7 @@ show_replica(const struct sender_stream *stream, struct node_replica *out)
     out->applied = link->ack.applied;
     out->heard_us = link->heard_us;
     out->sent_bytes = stream->wire.bytes_out;
+    out->lag = lag_behind(stream->node, link->ack.written);
     out->rtt_us = link->rtt_us;
     out->flags = link->ack.flags;
     out->priority = link->priority;
@@ -117,13 +127,15 @@ show_replica(const struct sender_stream *stream, struct node_replica *out)
 static void
 show_primary(const struct node *node, struct node_shown *shown)
 {
-    shown->n_replicas = shown->n_places = 0;
+    shown->n_replicas = shown->n_strangers = shown->n_places = 0;
+    shown->unshipped = lag_behind(node, node->sender.shipped);
     for (const struct sender_stream *it = node->sender.streams; it != NULL;
          it = it->next) {
-        if (!it->is_refused && !it->is_over) {
+        if (sender_is_known(it)) {
             ASSERT(shown->n_replicas < NODE_STREAMS_MAX);
             show_replica(it, &shown->replica[shown->n_replicas++]);
         }
+        shown->n_strangers += !it->is_refused && !it->is_known && !it->is_over;
         shown->n_places += it->is_parked;
     }
 }
@@ -202,6 +214,17 @@ tell_u64(const struct teller *teller, const char *name, uint64_t value)
     tell(teller, name, "%" PRIu64, value);
 }
 
+static void
+tell_known(const struct teller *teller, const char *name, bool is_known,
+    uint64_t value)
+{
+    if (is_known) {
+        tell_u64(teller, name, value);
+    } else {
+        tell(teller, name, "unknown");
+    }
+}
+
 /* The log's positions as they are now: a primary to which nobody is connected
  * has no turns. */
 static void
@@ -229,8 +252,25 @@ copy_shown(struct node *node)
         *copy = node->shown;
         mutex_unlock(&node->lock);
         look_again(node, copy);
+        if (copy->link == NULL) { /* there was no turn yet */
+            copy->link = "down";
+        }
     }
     return copy;
+}
+
+/* Of a replica: for how long, at most, it has not shown what it knows that the
+ * primary has; 0: it shows all. */
+static void
+tell_lag(const struct teller *teller, const struct node_shown *shown,
+    uint64_t now_us)
+{
+    bool has_all = shown->applied >= shown->last;
+    bool is_known =
+        strcmp(shown->link, "up") == 0 && (has_all || shown->fresh_us != 0);
+
+    tell_known(teller, "lag_ms", is_known,
+        has_all ? 0 : (now_us - shown->fresh_us) / 1000);
 }
 
 static void
@@ -249,7 +289,27 @@ tell_replica_side(const struct node *node, const struct teller *teller,
     if (shown->fresh_us != 0) {
         tell_u64(teller, "staleness_ms", (now_us - shown->fresh_us) / 1000);
     }
+    tell_lag(teller, shown, now_us);
     tell_u64(teller, "apply_held_up", shown->is_paused);
+}
+
+/* What a primary knows of its commits. */
+static void
+tell_commits(const struct teller *teller, const struct node_shown *shown)
+{
+    const struct commit_figures *commits = &shown->figures.commits;
+    char name[48];
+
+    tell_known(teller, "repl_unshipped_bytes", shown->unshipped.is_known,
+        shown->unshipped.bytes);
+    tell_u64(teller, "commits_late", commits->late);
+    for (unsigned i = 0; i < COMMIT_WAITS_POWERS; i++) {
+        if (commits->us[i] > 0) {
+            (void)snprintf(name, sizeof name, "commit_us_below_%" PRIu64,
+                UINT64_C(1) << i);
+            tell_u64(teller, name, commits->us[i]);
+        }
+    }
 }
 
 static void
@@ -287,7 +347,11 @@ node_each_stat(struct node *node, node_stat_fn *stat_fn, void *context)
     tell_positions(&teller, shown);
     tell_u64(&teller, "refused_term", shown->refused_term);
     tell_u64(&teller, "replicas", shown->n_replicas);
+    tell_u64(&teller, "strangers", shown->n_strangers);
     tell_u64(&teller, "places", shown->n_places);
+    if (shown->role == NODE_PRIMARY) {
+        tell_commits(&teller, shown);
+    }
     tell_u64(&teller, "semi_sync", config->semi_sync);
     tell_u64(&teller, "min_replicas", config->min_replicas);
     tell_u64(&teller, "priority", config->priority);
@@ -299,20 +363,39 @@ node_each_stat(struct node *node, node_stat_fn *stat_fn, void *context)
     free(shown);
 }
 
+/* "3 17": as the format has them; "unknown unknown". */
+static void
+lag_texts(
+    const struct node_lag *lag, uint64_t now_us, char bytes[24], char ms[24])
+{
+    uint64_t lag_us = lag->from_us == 0 ? 0 : now_us - lag->from_us;
+
+    if (!lag->is_known) {
+        strcpy(bytes, "unknown");
+        strcpy(ms, "unknown");
+        return;
+    }
+    (void)snprintf(bytes, 24, "%" PRIu64, lag->bytes);
+    (void)snprintf(ms, 24, "%" PRIu64, (lag_us + 999) / 1000);
+}
+
 static void
 tell_one_replica(const struct node *node, const struct teller *outer,
     const struct node_replica *replica)
 {
-    uint64_t silent_us = node_clock_us(node) - replica->heard_us;
+    uint64_t now_us = node_clock_us(node);
+    char lag_bytes[24], lag_ms[24];
 
+    lag_texts(&replica->lag, now_us, lag_bytes, lag_ms);
     tell(outer, replica->name_len > 0 ? replica->name : "unknown",
         "address=%s state=%s level=%s written=%" PRIu64 " synced=%" PRIu64
-        " applied=%" PRIu64 " silent_ms=%" PRIu64
+        " applied=%" PRIu64 " lag_bytes=%s lag_ms=%s silent_ms=%" PRIu64
         " rtt_us=%u sent_bytes=%" PRIu64
         " priority=%u doubtful=%u disk_full=%u held_up=%u",
         replica->address, replica->state, level_texts[replica->level],
-        replica->written, replica->synced, replica->applied, silent_us / 1000,
-        replica->rtt_us, replica->sent_bytes, replica->priority,
+        replica->written, replica->synced, replica->applied, lag_bytes, lag_ms,
+        (now_us - replica->heard_us) / 1000, replica->rtt_us,
+        replica->sent_bytes, replica->priority,
         (replica->flags & ACK_DOUBTFUL) != 0,
         (replica->flags & ACK_DISK_FULL) != 0,
         (replica->flags & ACK_HELD_UP) != 0);

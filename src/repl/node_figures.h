@@ -2,6 +2,7 @@
 #ifndef REPL_NODE_FIGURES_H
 #define REPL_NODE_FIGURES_H
 
+#include "repl/commit_waits.h"
 #include "repl/message.h"
 #include "repl/node.h"
 
@@ -23,8 +24,11 @@
     X(received_bytes, "bytes that came from primaries")                       \
     X(received_batches, "batches that came from primaries")                   \
     X(cuts, "times that its log was to be cut")                               \
+    X(cut_batches, "batches that these were")                                 \
     X(frames_bad, "connections ended because of what came")                   \
     X(refused, "connections refused: too many, or no primary here")           \
+    X(places_dropped, "replicas away for which the log is kept no more")      \
+    X(accept_pauses, "pauses, since nobody could be accepted")                \
     X(behind, "replicas that the log was not kept for any longer")            \
     X(dial_errors, "times that the primary could not be reached")
 
@@ -32,6 +36,13 @@ struct node_figures {
 #define X(name, text) uint64_t name;
     NODE_FIGURES(X)
 #undef X
+    struct commit_figures commits;
+};
+
+/* See lag_of. */
+struct node_lag {
+    bool is_known;
+    uint64_t from_us, bytes;
 };
 
 /* A replica, as its primary sees it. */
@@ -44,6 +55,7 @@ struct node_replica {
     uint64_t written, synced, applied;
     uint64_t heard_us; /* when something came last */
     uint64_t sent_bytes;
+    struct node_lag lag;
     uint32_t rtt_us, flags;
     unsigned priority;
 };
@@ -62,8 +74,9 @@ struct node_shown {
     uint64_t heard_us;     /* when something came from the primary; 0: never */
     uint64_t refused_term; /* above term: see node_priv.h; else 0 */
     char why[NODE_WHY_MAX + 1]; /* that there is no link to the primary */
+    struct node_lag unshipped;  /* of a primary */
     bool is_few, is_doubtful, is_paused;
-    unsigned n_replicas, n_places;
+    unsigned n_replicas, n_strangers, n_places;
     struct node_replica replica[NODE_STREAMS_MAX];
     struct node_figures figures;
 };

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "durable/snapshot_folder.h"
+#include "repl/message_files.h"
 #include "repl/node_priv.h"
 #include "repl/receiver_priv.h"
 
@@ -22,6 +23,21 @@ enum { NEXT_MAX = 64 /* orders of the link in one turn */ };
 
 /* ---- what comes ---- */
 
+/* True once in RECEIVER_TELL_MS: what fails is tried again many times a
+ * second. */
+static bool
+may_tell(struct receiver *receiver)
+{
+    uint64_t now_us = receiver->node->now_us;
+
+    if (receiver->told_us != 0 &&
+        now_us - receiver->told_us < RECEIVER_TELL_MS * UINT64_C(1000)) {
+        return false;
+    }
+    receiver->told_us = now_us;
+    return true;
+}
+
 /* Takes note that the store has not taken a batch. False: the link is over. */
 static bool
 pause_for(struct receiver *receiver, int err)
@@ -30,7 +46,8 @@ pause_for(struct receiver *receiver, int err)
 
     if (err == ERR_LOG_FULL || err == ERR_DISK_FULL || err == ERR_FILE_SIZE ||
         err == ERR_NO_MEMORY || err == ERR_DISK) {
-        if (err != ERR_LOG_FULL && err != receiver->put_err) {
+        if (err != ERR_LOG_FULL && may_tell(receiver)) {
+            receiver->is_pause_told = true;
             log_line(node->config.logger, LOG_WARNING,
                 "nothing is taken from the primary: %s", err_text(err));
         }
@@ -42,12 +59,30 @@ pause_for(struct receiver *receiver, int err)
         return true;
     }
     receiver->rest_ms = RECEIVER_REST_MS_MAX;
-    log_line(node->config.logger, LOG_ERROR,
+    receiver->has_failed = true;
+    log_line(node->config.logger, may_tell(receiver) ? LOG_ERROR : LOG_DEBUG,
         "batch %llu of the primary at %s: %s",
         (unsigned long long)receiver->batch.seq, receiver->address,
         err_text(err));
     receiver_break(receiver, "what it sends cannot be taken");
     return false;
+}
+
+/* The store has taken a batch. */
+static void
+note_put(struct receiver *receiver)
+{
+    receiver->has_batch = false;
+    receiver->is_paused = false;
+    receiver->has_failed = false;
+    receiver->put_err = 0;
+    receiver->put = receiver->batch.seq;
+    receiver->node->figures.received_batches++;
+    if (receiver->is_pause_told) {
+        receiver->is_pause_told = false;
+        log_line(receiver->node->config.logger, LOG_WARNING,
+            "batches of the primary are taken again");
+    }
 }
 
 /* Hands what is left of the newest batches to the store. False: not all of it,
@@ -72,11 +107,7 @@ put_batches(struct receiver *receiver)
             (void)pause_for(receiver, err);
             return false;
         }
-        receiver->has_batch = false;
-        receiver->is_paused = false;
-        receiver->put_err = 0;
-        receiver->put = receiver->batch.seq;
-        node->figures.received_batches++;
+        note_put(receiver);
     }
     return true;
 }
@@ -139,6 +170,18 @@ note_news(struct receiver *receiver, enum stream_type type)
     fresh_add(fresh, news->last, now_us, way_us);
 }
 
+/* True of the last frame of a snapshot. */
+static bool
+is_end_of_copy(const struct stream_frame *frame)
+{
+    struct message_end end;
+    struct stream_fault fault;
+
+    return frame->type == STREAM_END &&
+        message_get_end(frame, &end, &fault) == 0 &&
+        end.of == MESSAGE_END_SNAPSHOT;
+}
+
 /* Does with one frame what is to be done. False: the link is over, or nothing
  * more can be taken now. */
 static bool
@@ -158,6 +201,8 @@ take_frame(struct receiver *receiver, const struct stream_frame *frame)
         receiver->has_batches = true;
     } else if (step == LINK_YOURS) {
         copy_in_put(receiver->copy, frame);
+        receiver->copy_us = receiver->node->now_us;
+        receiver->is_copy_whole = is_end_of_copy(frame);
     }
     return true;
 }
@@ -186,6 +231,8 @@ begin_copy(struct receiver *receiver)
         .context = node};
     int err = copy_in_start(&config, &receiver->copy);
 
+    receiver->copy_us = node->now_us;
+    receiver->is_copy_whole = false;
     if (err != 0) {
         receiver_break(receiver, err_text(err));
         return false;
@@ -211,6 +258,9 @@ may_take(struct receiver *receiver)
         return false;
     }
     receiver->is_paused = !copy_in_may_put(receiver->copy);
+    if (receiver->is_paused) { /* it is this node that is waited for */
+        receiver->copy_us = receiver->node->now_us;
+    }
     return !receiver->is_paused;
 }
 
@@ -274,14 +324,16 @@ tell_follows(struct receiver *receiver)
     }
     receiver->is_following = true;
     node_set_primary(node, link->client, link->client_len);
-    receiver->is_failing = false;
     receiver->why[0] = '\0';
-    receiver->rest_ms = RECEIVER_REST_MS_MIN;
+    if (!receiver->has_failed) { /* else it is likely to end as before */
+        receiver->is_failing = false;
+        receiver->rest_ms = RECEIVER_REST_MS_MIN;
+    }
     receiver->sound_seq = link->last;
     if (receiver->put < link->verdict_seq) {
         receiver->put = link->verdict_seq;
     }
-    log_line(node->config.logger, LOG_INFO,
+    log_line(node->config.logger, receiver->has_failed ? LOG_DEBUG : LOG_INFO,
         "follows the primary %.*s at %s, term %llu, from batch %llu on",
         (int)link->name_len, link->name, receiver->address,
         (unsigned long long)link->term, (unsigned long long)link->verdict_seq);
@@ -300,6 +352,25 @@ promise(struct receiver *receiver, uint64_t term)
         return;
     }
     link_replica_promised(&receiver->link);
+}
+
+/* How many batches the log has behind batch seq; those from before its first
+ * term, whose numbers may leave some out, do not count. */
+static uint64_t
+count_behind(const struct store_position *position, uint64_t seq)
+{
+    const struct history *history = &position->history;
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < history->n; i++) {
+        const struct history_term *term = &history->at[i];
+        uint64_t last = link__earlier(term->last, position->written);
+        uint64_t before = term->term == 0 ? last : seq_first(term->term) - 1;
+
+        before = before < seq ? seq : before;
+        n += last > before ? last - before : 0;
+    }
+    return n;
 }
 
 /* The log has to be cut, which a start does. */
@@ -321,6 +392,7 @@ cut_log(struct receiver *receiver, uint64_t seq)
         return;
     }
     node->figures.cuts++;
+    node->figures.cut_batches += count_behind(&node->position, seq);
     log_line(node->config.logger, LOG_WARNING,
         "batches behind %llu are not the primary's: the log is cut, and the "
         "directory loaded anew",
@@ -343,6 +415,33 @@ exchange(struct receiver *receiver)
     node_reload(node);
 }
 
+/* Ends the link where the primary says that it is there, but sends nothing of
+ * the snapshot for so long that it cannot be at work: it reads what this node
+ * has of it before it sends the rest, no slower than RECEIVER_COPY_RATE unless
+ * it was told to. What is here stays for the next time. */
+static void
+look_at_copy(struct receiver *receiver)
+{
+    struct node *node = receiver->node;
+    uint64_t rate = node->config.snapshot_rate, until_us;
+    struct copy_figures figures;
+
+    if (receiver->is_copy_whole) {
+        return; /* it is checked here */
+    }
+    copy_in_figures(receiver->copy, &figures);
+    if (rate == 0 || rate > RECEIVER_COPY_RATE) {
+        rate = RECEIVER_COPY_RATE;
+    }
+    until_us = receiver->copy_us + node->config.copy_silent_ms * 1000 +
+        figures.bytes_kept / rate * UINT64_C(1000000);
+    if (node->now_us >= until_us) {
+        receiver_break(receiver, "nothing came of its snapshot for too long");
+    } else {
+        node_wake_at(node, until_us);
+    }
+}
+
 /* Goes on with a snapshot. False: nothing is left to do now. */
 static bool
 do_copy(struct receiver *receiver, uint64_t until_us)
@@ -360,6 +459,7 @@ do_copy(struct receiver *receiver, uint64_t until_us)
         len = link_replica_have(
             &receiver->link, piece.frame, piece.len, node->now_us);
         wire_send(&receiver->wire, piece.frame, len);
+        receiver->copy_us = node->now_us;
         return true;
     case COPY_DONE:
         exchange(receiver);
@@ -372,6 +472,7 @@ do_copy(struct receiver *receiver, uint64_t until_us)
         return false;
     default:
         node_wake_at(node, until_us);
+        look_at_copy(receiver);
         return false;
     }
 }

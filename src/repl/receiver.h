@@ -18,9 +18,11 @@ enum {
     RECEIVER_MAGIC = 0x72766372,
     RECEIVER_REST_MS_MIN = 100, /* before it connects again, at first */
     RECEIVER_REST_MS_MAX = 1000,
-    RECEIVER_DIAL_MS = 15000, /* that who connects may take */
-    RECEIVER_RETRY_MS = 10,   /* where the store has no room */
-    RECEIVER_LOOK_MS = 1      /* at what is applied, while that is behind */
+    RECEIVER_DIAL_MS = 15000,     /* that who connects may take */
+    RECEIVER_RETRY_MS = 10,       /* where the store has no room */
+    RECEIVER_TELL_MS = 60000,     /* between lines of what the store refuses */
+    RECEIVER_COPY_RATE = 1 << 20, /* bytes a second, see look_at_copy */
+    RECEIVER_LOOK_MS = 1 /* at what is applied, while that is behind */
 };
 
 #define RECEIVER_STATES(X)                                                    \
@@ -53,7 +55,11 @@ struct receiver {
     bool is_failing;   /* the last try has failed, and the log says so */
     char why[NODE_WHY_MAX + 1]; /* that there is no link; "": it is not known,
                                  * or there is one */
-    int put_err;                /* that the store said last */
+    int put_err;        /* that the store said last; 0: it took a batch */
+    bool has_failed;    /* the store refused a batch for good, and no other one
+                        * has been taken since */
+    bool is_pause_told; /* the log says that nothing is taken */
+    uint64_t told_us;   /* when it did; 0: never */
 
     struct stream_reader reader;
     struct link_replica link;
@@ -67,6 +73,10 @@ struct receiver {
     uint64_t put;         /* number of the last batch that the store took */
     uint64_t sound_seq;   /* where the node is doubtful no more */
     struct copy_in *copy; /* a snapshot that comes; NULL: none */
+    uint64_t copy_us;     /* when something of it came, or was waited for */
+    bool is_copy_whole;   /* nothing more comes of it */
+    uv_work_t work;       /* see receiver_remains.c */
+    bool is_clearing;     /* it is under way */
     struct fresh fresh;
     struct fresh_way way; /* of this link */
 };
@@ -81,6 +91,10 @@ void receiver_follow(struct node *node, const char *address);
  * disk. False: it may be there already, and the next start may put it in the
  * directory's place. */
 bool receiver_give_up_copy(struct node *node);
+
+/* The node leads: what an earlier snapshot has left beside the directory is
+ * removed, by another thread. The loop has to run until that is done. */
+void receiver_clear_remains(struct node *node);
 
 /* Closes all. The loop has to run until that is done. */
 void receiver_end(struct node *node);

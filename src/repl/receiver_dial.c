@@ -89,13 +89,13 @@ receiver_fail_to_dial(struct receiver *receiver, const char *why)
     rest(receiver);
 }
 
-/* What was put has to be written first, and a copy to be over: what the other
- * end is told at the beginning does not change until it answers. */
+/* What was put has to be written first, and a copy to be over, with what is
+ * left of it: what the other end is told at the beginning does not change until it answers. */
 static bool
 may_dial(struct receiver *receiver)
 {
     return receiver->put <= receiver->node->position.written &&
-        receiver->copy == NULL;
+        receiver->copy == NULL && !receiver->is_clearing;
 }
 
 void
@@ -304,8 +304,9 @@ receiver_follow(struct node *node, const char *address)
 
     snprintf(receiver->address, sizeof receiver->address, "%s", address);
     receiver->rest_ms = RECEIVER_REST_MS_MIN;
-    receiver->is_failing = false;
+    receiver->is_failing = receiver->has_failed = false;
     receiver->why[0] = '\0';
+    receiver->told_us = 0;
     switch (receiver->state) {
     case RECEIVER_JOINED:
         receiver_leave(receiver, false);

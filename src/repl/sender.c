@@ -36,6 +36,53 @@ sender_view(struct node *node)
         .has_authority = true};
 }
 
+/* Nobody can be accepted for now: who is waiting would have the loop spin. Said
+ * once until somebody was. */
+static void
+pause_accepting(struct node *node, int error)
+{
+    struct sender *sender = &node->sender;
+
+    for (unsigned i = 0; i < sender->n_listen; i++) {
+        uv_poll_stop(&sender->listen[i]);
+    }
+    sender->accept_us = node->now_us + SENDER_PAUSE_MS * UINT64_C(1000);
+    node->figures.accept_pauses++;
+    if (!sender->is_short) {
+        sender->is_short = true;
+        log_line(node->config.logger, LOG_WARNING,
+            "cannot accept connections of replicas: %s", strerror(error));
+    }
+}
+
+/* Takes one connection. False: no more for now. */
+static bool
+accept_one(struct node *node, int listen_fd)
+{
+    int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if (fd >= 0) {
+        node->sender.is_short = false;
+        sender_open(node, fd);
+        return true;
+    }
+    switch (errno) {
+    case EAGAIN:
+#if EWOULDBLOCK != EAGAIN
+    case EWOULDBLOCK:
+#endif
+        return false;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+        pause_accepting(node, errno);
+        return false;
+    default:
+        return true; /* that one has gone again: the next one */
+    }
+}
+
 static void
 on_connection(uv_poll_t *poll, int status, int events)
 {
@@ -49,15 +96,35 @@ on_connection(uv_poll_t *poll, int status, int events)
     if (uv_fileno((const uv_handle_t *)poll, &listen_fd) != 0) {
         return;
     }
-    for (unsigned n = 0; n < NODE_STREAMS_MAX; n++) {
-        int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-        if (fd < 0 && errno != EINTR && errno != ECONNABORTED) {
+    for (unsigned n = 0; n < SENDER_ACCEPTS; n++) {
+        if (!accept_one(node, listen_fd)) {
             return;
         }
-        if (fd >= 0) {
-            sender_open(node, fd);
-        }
+    }
+}
+
+static void
+begin_accepting(struct node *node)
+{
+    struct sender *sender = &node->sender;
+
+    sender->accept_us = 0;
+    for (unsigned i = 0; i < sender->n_listen; i++) {
+        uv_poll_start(&sender->listen[i], UV_READABLE, on_connection);
+    }
+}
+
+/* Accepts again when that is due. */
+static void
+look_at_pause(struct node *node)
+{
+    if (node->sender.accept_us == 0 || node->state == NODE_STATE_ENDING) {
+        return;
+    }
+    if (node->now_us >= node->sender.accept_us) {
+        begin_accepting(node);
+    } else {
+        node_wake_at(node, node->sender.accept_us);
     }
 }
 
@@ -78,15 +145,15 @@ sender_start(struct node *node)
         }
         sender->n_listen++;
         sender->listen[i].data = node;
-        uv_poll_start(&sender->listen[i], UV_READABLE, on_connection);
     }
+    begin_accepting(node);
     return 0;
 }
 
 /* ---- what is committed ---- */
 
-static bool
-is_same_node(const struct sender_stream *a, const struct sender_stream *b)
+bool
+sender_is_same(const struct sender_stream *a, const struct sender_stream *b)
 {
     return a->link.name_len == b->link.name_len &&
         memcmp(a->link.name, b->link.name, a->link.name_len) == 0;
@@ -105,7 +172,7 @@ is_counted(const struct node *node, const struct sender_stream *stream)
             it->link.state >= LINK_PRIMARY_JUDGED &&
             it->link.state < LINK_PRIMARY_ENDING;
 
-        if (has_come && is_same_node(it, stream)) {
+        if (has_come && sender_is_same(it, stream)) {
             return false;
         }
     }
@@ -132,6 +199,30 @@ move_committed(struct node *node)
     if (seq >= node->sender.term_seq) {
         node_set_committed(node, seq);
     }
+}
+
+/* Looks at how far the log is, and what has become of it. */
+static void
+look_at_log(struct node *node)
+{
+    struct sender *sender = &node->sender;
+    const struct store_position *position = &node->position;
+
+    lag_look(&sender->lag, position->written, position->written_bytes,
+        node->now_us);
+    for (struct sender_stream *it = sender->streams; it != NULL;
+         it = it->next) {
+        if (sender_is_streaming(it) &&
+            it->link.ack.written > sender->shipped) {
+            sender->shipped = it->link.ack.written;
+        }
+    }
+    if (node->config.semi_sync > 0) {
+        commit_waits_look(&sender->waits, &node->figures.commits,
+            position->written, node->committed,
+            node->config.commit_timeout_ms * 1000, node->now_us);
+    }
+    node_wake_at(node, node->now_us + SENDER_LOOK_MS * UINT64_C(1000));
 }
 
 /* Refuses changes where too few replicas are heard, or takes them again. */
@@ -172,10 +263,15 @@ sender_begin(struct node *node, uint64_t seq)
     struct sender *sender = &node->sender;
 
     sender->term_seq = seq;
+    sender->shipped = node->position.written;
+    lag_begin(&sender->lag, node->position.written,
+        node->position.written_bytes, node->now_us);
+    commit_waits_begin(&sender->waits, node->position.written);
     sender->refuses_changes = node->config.min_replicas > 0;
     store_refuse_changes(
         node->config.store, sender->refuses_changes ? ERR_FEW_REPLICAS : 0);
     node_set_committed(node, node->config.semi_sync == 0 ? UINT64_MAX : 0);
+    receiver_clear_remains(node);
 }
 
 void
@@ -213,11 +309,42 @@ is_place_over(const struct node *node, const struct sender_stream *place)
             it->is_parked || (!it->is_working && it->is_followed);
 
         if (it != place && has_place && it->opened_us >= place->opened_us &&
-            is_same_node(it, place)) {
+            sender_is_same(it, place)) {
             return true;
         }
     }
     return node->now_us - place->parked_us >= SENDER_KEPT_MS * UINT64_C(1000);
+}
+
+/* The place that is kept for longest goes where there are too many. What is
+ * committed depends on none of them, and as many as can be connected keep
+ * theirs: those whose return answers may wait for. */
+static void
+bound_places(struct node *node)
+{
+    struct sender_stream *longest = NULL;
+    unsigned n = 0;
+
+    for (struct sender_stream *it = node->sender.streams; it != NULL;
+         it = it->next) {
+        if (it->is_parked) {
+            n++;
+            if (longest == NULL || it->parked_us < longest->parked_us) {
+                longest = it;
+            }
+        }
+    }
+    if (n <= SENDER_PLACES_MAX) {
+        return;
+    }
+    log_line(node->config.logger, LOG_WARNING,
+        "more than %d replicas are away: the log is kept no more for %.*s, "
+        "which has been for %llu s",
+        SENDER_PLACES_MAX, (int)longest->link.name_len, longest->link.name,
+        (unsigned long long)((node->now_us - longest->parked_us) / 1000000));
+    node->figures.places_dropped++;
+    sender_leave_place(longest);
+    node_wake_at(node, node->now_us); /* it may not be the only one */
 }
 
 void
@@ -225,8 +352,10 @@ sender_turn(struct node *node)
 {
     struct sender_stream *next;
 
+    look_at_pause(node);
     if (node->state == NODE_STATE_LEADING) {
         move_committed(node);
+        look_at_log(node);
     }
     for (struct sender_stream *it = node->sender.streams; it != NULL;
          it = next) {
@@ -237,6 +366,7 @@ sender_turn(struct node *node)
             sender_leave_place(it);
         }
     }
+    bound_places(node);
     sender_look_at_copies(node);
     if (node->state == NODE_STATE_LEADING) {
         look_for_replicas(node);

@@ -2,6 +2,8 @@
 #ifndef REPL_SENDER_H
 #define REPL_SENDER_H
 
+#include "repl/commit_waits.h"
+#include "repl/lag.h"
 #include "repl/link_primary.h"
 #include "repl/message.h"
 #include "repl/node.h"
@@ -17,13 +19,23 @@
 
 enum {
     SENDER_MAGIC = 0x72646e73,
-    SENDER_REFUSED_MAX = 8,  /* connections that are told so, at a time */
-    SENDER_ALL_MAX = 64,     /* also those that are closing, or have gone */
-    SENDER_TURN_FRAMES = 4,  /* to one replica in one turn */
-    SENDER_KEPT_MS = 600000, /* the log is kept for one that has gone */
-    SENDER_LINES = 10,       /* of the log, of those who never followed, in */
-    SENDER_LINES_MS = 60000
+    SENDER_REFUSED_MAX = 8,    /* connections that are told so, at a time */
+    SENDER_STRANGERS_MAX = 16, /* that have not said who they are */
+    SENDER_PLACES_MAX = 32,    /* of replicas that have gone */
+    SENDER_ALL_MAX = 96,       /* all of these, and those that are closing */
+    SENDER_ACCEPTS = 4,        /* in one turn, of one listening socket */
+    SENDER_PAUSE_MS = 100,     /* where nobody can be accepted */
+    SENDER_TURN_FRAMES = 4,    /* to one replica in one turn */
+    SENDER_KEPT_MS = 600000,   /* the log is kept for one that has gone */
+    SENDER_LINES = 10, /* of the log, of those who never followed, in */
+    SENDER_LINES_MS = 60000,
+    SENDER_LOOK_MS = 1000 /* at the log's end, also where nobody follows */
 };
+
+_Static_assert((int)SENDER_PLACES_MAX >= 2 * (int)NODE_STREAMS_MAX &&
+        (int)SENDER_ALL_MAX >= (int)NODE_STREAMS_MAX + SENDER_STRANGERS_MAX +
+                SENDER_REFUSED_MAX + SENDER_PLACES_MAX + NODE_STREAMS_MAX,
+    "all find room, and so many that are being closed");
 
 struct node;
 
@@ -35,6 +47,7 @@ struct sender_stream {
     char address[64]; /* where it is connected from */
     uint64_t opened_us;
     bool is_refused; /* it is told why and closed; there is no link then */
+    bool is_known;   /* it has proved who it is, and is one of n_streams */
     bool is_over;    /* it is being closed, or has been */
     bool is_wire_closed;
     bool is_told; /* the log has a line of where it begins */
@@ -50,8 +63,9 @@ struct sender_stream {
     bool is_working;
     bool has_filled; /* what it has come to was not looked at yet */
     bool is_followed;
-    bool is_at_end; /* no more was written when it looked last */
-    bool has_batch; /* batch is there and was not gathered yet */
+    bool is_leaving; /* it follows the log till the work under way is done */
+    bool is_at_end;  /* no more was written when it looked last */
+    bool has_batch;  /* batch is there and was not gathered yet */
     struct wal_follow follow;
     struct wal_follow_batch batch;
     uint64_t behind; /* the batches behind that one are gathered */
@@ -70,14 +84,19 @@ struct sender_stream {
 struct sender {
     uv_poll_t *listen; /* owned, n_listen of them */
     unsigned n_listen;
-    struct sender_stream *streams;
+    uint64_t accept_us; /* nobody is accepted before; 0: everybody is */
+    bool is_short;      /* nobody can be accepted, and the log says so */
+    struct sender_stream *streams; /* who came last is the first */
     struct sender_copy *copies;    /* snapshots that are sent, or kept for */
     unsigned n_all;                /* in streams */
-    unsigned n_streams, n_refused; /* that are not over */
+    unsigned n_streams, n_refused; /* known ones, others; not over */
     bool refuses_changes;          /* as the store was told */
     uint64_t term_seq;             /* of the first batch of the term */
-    uint64_t lines_us;             /* since when these are counted: */
-    unsigned n_lines, n_untold;    /* of those who never followed */
+    struct lag lag;                /* of the term */
+    uint64_t shipped;              /* batch that some replica has */
+    struct commit_waits waits;
+    uint64_t lines_us;          /* since when these are counted: */
+    unsigned n_lines, n_untold; /* of those who never followed */
 };
 
 /* Accepts connections from now on. 0, ERR_NO_MEMORY, ERR_SYSTEM. */
@@ -96,6 +115,13 @@ void sender_begin(struct node *node, uint64_t seq);
 
 /* What is to be done now. */
 void sender_turn(struct node *node);
+
+/* True of a replica that has proved who it is, and is there. */
+static inline bool
+sender_is_known(const struct sender_stream *stream)
+{
+    return stream->is_known && !stream->is_over;
+}
 
 /* True where the replica is sent the log. */
 static inline bool

@@ -219,7 +219,9 @@ leave_log(uv_work_t *work)
                 stream->link.ack.written + 1,
                 stream->node->config.backlog_bytes, on_kept_more) == 0;
     }
-    wal_follow_close(&stream->follow);
+    if (stream->is_leaving) {
+        wal_follow_close(&stream->follow);
+    }
 }
 
 static void
@@ -267,9 +269,10 @@ on_log_left(uv_work_t *work, int status)
 void
 sender_leave_log(struct sender_stream *stream)
 {
-    ASSERT(stream->is_over && stream->is_followed && !stream->is_working);
+    ASSERT(stream->is_over && !stream->is_working);
     free(stream->frame);
     stream->frame = NULL;
+    stream->is_leaving = stream->is_followed;
     stream->is_followed = false;
     stream->work.data = stream;
     uv_queue_work(&stream->node->loop, &stream->work, leave_log, on_log_left);

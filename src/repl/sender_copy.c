@@ -65,24 +65,6 @@ sender_take_have(
     copy_out_take(stream->copy->out, frame);
 }
 
-/* Tells the replica why it gets no snapshot. */
-static void
-refuse(struct sender_stream *stream, enum message_code code, const char *text)
-{
-    struct message_error error = {
-        .code = code, .text = {(const uint8_t *)text, (uint8_t)strlen(text)}};
-    uint8_t out[LINK_SEND_MAX];
-    size_t len = message_put_error(out + STREAM_HEAD_BYTES, &error);
-
-    len = stream_seal(out, STREAM_ERROR, (uint32_t)len, stream->link.term,
-        stream->link.session);
-    wire_send(&stream->wire, out, len);
-    log_line(stream->node->config.logger, sender_level(stream, LOG_WARNING),
-        "replica %.*s at %s gets no snapshot: %s", (int)stream->link.name_len,
-        stream->link.name, stream->address, text);
-    sender_end_stream(stream, true);
-}
-
 /* False: another one is under way, and that the replica was told. */
 static bool
 is_free(struct sender_stream *stream)
@@ -94,7 +76,7 @@ is_free(struct sender_stream *stream)
             copy_out_stop(it->out); /* of an earlier visit */
         }
         if (copy_out_is_reading(it->out)) {
-            refuse(stream, MESSAGE_BUSY,
+            sender_refuse(stream, MESSAGE_BUSY,
                 "a snapshot is sent to another replica, come again");
             return false;
         }
@@ -127,7 +109,8 @@ begin(struct sender_stream *stream)
     copy = calloc(1, sizeof *copy);
     if (copy == NULL || copy_out_start(&out, &copy->out) != 0) {
         free(copy);
-        refuse(stream, MESSAGE_BUSY, "no memory, or no thread");
+        sender_refuse(stream, MESSAGE_BUSY,
+            "there is no memory, or no thread, for a snapshot");
         return false;
     }
     copy->stream = stream;
@@ -173,7 +156,7 @@ sender_send_copy(struct sender_stream *stream, uint64_t until_us)
         return true;
     case COPY_FAILED:
         copy_out_figures(stream->copy->out, &figures);
-        refuse(stream, MESSAGE_LATE,
+        sender_refuse(stream, MESSAGE_LATE,
             figures.what != NULL ? figures.what : err_text(figures.err));
         return false;
     default:

@@ -11,6 +11,10 @@
 /* What is so at this node, as of this turn. */
 struct link_view sender_view(struct node *node);
 
+/* True where both have the same name. */
+bool sender_is_same(
+    const struct sender_stream *a, const struct sender_stream *b);
+
 /* sender_stream.c: */
 
 /* Takes over a connected socket. */
@@ -25,6 +29,11 @@ void sender_end_stream(struct sender_stream *stream, bool gently);
 
 /* The same where it is the socket, or this node, that ends it. */
 void sender_break(struct sender_stream *stream, const char *why);
+
+/* The same, and the other end, which has a session, is told why. There is room
+ * to send. */
+void sender_refuse(
+    struct sender_stream *stream, enum message_code code, const char *text);
 
 /* The level of a line that says why the stream ends, or else would be of that
  * level. Of those who have followed, it is; others come again each second, or
@@ -45,8 +54,8 @@ bool sender_begin_batches(struct sender_stream *stream, uint64_t behind);
 /* Sends what was gathered. */
 void sender_send_batches(struct sender_stream *stream);
 
-/* Of a stream that is over: it reads no more, and its place is kept, if it is
- * to be. It may be freed. */
+/* Of a stream that is over: it reads no more, if it did, and its place is kept,
+ * if it is to be. It may be freed. */
 void sender_leave_log(struct sender_stream *stream);
 
 /* The place is kept no more; it is freed. */

@@ -7,8 +7,13 @@
  *                WAIT     --> a frame, the log, the clock
  *                CLOSE    --> the socket ends; the place in the log is kept
  *
- * At most one frame waits to be written, and one is gathered. Who is one too
- * many, or comes to a node that is no primary, is told so and closed.
+ * At most one frame waits to be written, and one is gathered. Who comes to a
+ * node that is no primary is told so and closed; also a replica too many.
+ *
+ * Until it has proved who it is an end is a stranger. These have places of
+ * their own: whoever connects gets one, and the oldest stranger goes for it. So
+ * many strangers do not keep a replica out for longer than it takes to say
+ * HELLO, and what they cost is bounded.
  *
  * What can go wrong: who connects, and each frame. It ends the connection. */
 #include "base/assert.h"
@@ -53,7 +58,7 @@ sender_release(struct sender_stream *stream)
     }
     ASSERT(stream->is_over);
     stream_reader_fini(&stream->reader);
-    if (stream->is_followed) {
+    if (stream->is_followed || stream->keeps_place) {
         sender_leave_log(stream);
     } else {
         sender_free(stream);
@@ -80,11 +85,8 @@ sender_end_stream(struct sender_stream *stream, bool gently)
             stream->link.end.reason != LINK_BEHIND &&
             stream->node->state == NODE_STATE_LEADING;
         sender_leave_copy(stream);
-        if (stream->is_refused) {
-            sender->n_refused--;
-        } else {
-            sender->n_streams--;
-        }
+        sender->n_refused -= stream->is_refused;
+        sender->n_streams -= stream->is_known;
     }
     if (gently) {
         wire_end(&stream->wire);
@@ -181,6 +183,24 @@ sender_break(struct sender_stream *stream, const char *why)
     sender_end_stream(stream, false);
 }
 
+void
+sender_refuse(
+    struct sender_stream *stream, enum message_code code, const char *text)
+{
+    struct message_error error = {
+        .code = code, .text = {(const uint8_t *)text, (uint8_t)strlen(text)}};
+    uint8_t out[LINK_SEND_MAX];
+    size_t len = message_put_error(out + STREAM_HEAD_BYTES, &error);
+
+    len = stream_seal(out, STREAM_ERROR, (uint32_t)len, stream->link.term,
+        stream->link.session);
+    wire_send(&stream->wire, out, len);
+    log_line(stream->node->config.logger, sender_level(stream, LOG_WARNING),
+        "replica %.*s at %s is refused: %s", (int)stream->link.name_len,
+        stream->link.name, stream->address, text);
+    sender_end_stream(stream, true);
+}
+
 /* ---- what comes ---- */
 
 /* Takes the frames that are there, as far as they can be taken. */
@@ -246,6 +266,41 @@ on_moved(struct wire *wire)
 
 /* ---- a turn ---- */
 
+/* An earlier connection of the same replica; NULL: there is none. */
+static struct sender_stream *
+find_earlier(const struct sender_stream *stream)
+{
+    struct sender_stream *it = stream->next;
+
+    while (
+        it != NULL && (!sender_is_known(it) || !sender_is_same(it, stream))) {
+        it = it->next;
+    }
+    return it;
+}
+
+/* A stranger has proved who it is. False: there are too many replicas; it is
+ * told so. */
+static bool
+admit(struct sender_stream *stream)
+{
+    struct node *node = stream->node;
+    struct sender *sender = &node->sender;
+    struct sender_stream *earlier = find_earlier(stream);
+
+    if (sender->n_streams >= NODE_STREAMS_MAX && earlier != NULL) {
+        sender_break(earlier, "it has come anew");
+    }
+    if (sender->n_streams >= NODE_STREAMS_MAX) {
+        node->figures.refused++;
+        sender_refuse(stream, MESSAGE_BUSY, "too many replicas are connected");
+        return false;
+    }
+    stream->is_known = true;
+    sender->n_streams++;
+    return true;
+}
+
 static void
 tell_begin(struct sender_stream *stream)
 {
@@ -272,6 +327,9 @@ do_next(struct sender_stream *stream, const struct link_view *view)
     struct link_order order;
     enum link_primary_state before = stream->link.state;
 
+    if (before == LINK_PRIMARY_JUDGED && !admit(stream)) {
+        return false;
+    }
     link_primary_next(&stream->link, view, node->now_us, out, &order);
     if (before == LINK_PRIMARY_JUDGED) {
         node->figures.sync_full += stream->link.verdict == MESSAGE_SNAPSHOT;
@@ -301,9 +359,7 @@ static void
 refuse(struct sender_stream *stream)
 {
     struct node *node = stream->node;
-    const char *text = node->state == NODE_STATE_LEADING
-        ? "too many replicas are connected"
-        : "this node is no primary";
+    const char *text = "this node is no primary";
     struct message_error error = {.code = MESSAGE_BUSY,
         .text = {(const uint8_t *)text, (uint8_t)strlen(text)}};
     uint8_t out[LINK_SEND_MAX];
@@ -418,15 +474,44 @@ make_link(struct sender_stream *stream)
     return true;
 }
 
+/* One stranger more comes: where there are as many as may be, the oldest one
+ * goes, also one that has ended and only waits to be read. */
+static void
+make_room_for_stranger(struct node *node)
+{
+    struct sender_stream *oldest = NULL;
+    unsigned n = 0;
+
+    for (struct sender_stream *it = node->sender.streams; it != NULL;
+         it = it->next) {
+        if (!it->is_refused && !it->is_known &&
+            it->wire.state != WIRE_CLOSED) {
+            oldest = it;
+            n++;
+        }
+    }
+    if (n < SENDER_STRANGERS_MAX) {
+        return;
+    }
+    node->figures.refused++;
+    if (oldest->is_over) {
+        wire_close(&oldest->wire);
+    } else {
+        sender_break(oldest, "others come, and it has not said who it is");
+    }
+}
+
 void
 sender_open(struct node *node, int fd)
 {
     struct sender *sender = &node->sender;
     struct sender_stream *stream = calloc(1, sizeof *stream);
-    bool is_refused = node->state != NODE_STATE_LEADING ||
-        sender->n_streams >= NODE_STREAMS_MAX;
+    bool is_refused = node->state != NODE_STATE_LEADING;
 
     node->figures.refused += is_refused;
+    if (!is_refused) {
+        make_room_for_stranger(node);
+    }
     if (stream == NULL || sender->n_all >= SENDER_ALL_MAX ||
         (is_refused && sender->n_refused >= SENDER_REFUSED_MAX)) {
         free(stream);
@@ -456,6 +541,5 @@ sender_open(struct node *node, int fd)
     sender->streams = stream;
     sender->n_all++;
     sender->n_refused += is_refused;
-    sender->n_streams += !is_refused;
     wire_read_on(&stream->wire, true);
 }

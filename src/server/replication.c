@@ -30,7 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MS_PER_S = 1000 };
+enum { MS_PER_S = 1000, COPY_SILENT_MS = 600 * MS_PER_S };
 
 _Static_assert((int)REPLICA_WRITTEN == OPTIONS_ACK_WRITTEN + 1 &&
         (int)REPLICA_SYNCED == OPTIONS_ACK_SYNCED + 1 &&
@@ -527,8 +527,10 @@ replication_begin(struct replication *replication, struct store *store,
         .min_replicas = (unsigned)options->min_replicas,
         .max_lag_ms = (uint64_t)options->max_lag_ms,
         .timeout_ms = (uint64_t)options->repl_timeout_s * MS_PER_S,
+        .commit_timeout_ms = (uint64_t)options->commit_timeout_s * MS_PER_S,
         .backlog_bytes = options->repl_backlog,
         .snapshot_rate = options->repl_rate,
+        .copy_silent_ms = COPY_SILENT_MS,
         .stale_ms = options_stale_ms(options),
         .priority = (unsigned)options->replica_priority,
         .figures = &replication->figures,

@@ -191,6 +191,7 @@ store_position(struct store *store, struct store_position *out)
     wal_position(durable->wal, &at);
     *out = (struct store_position){.begin = at.begin,
         .written = at.written,
+        .written_bytes = at.written_bytes,
         .synced = at.synced,
         .applied = applied < at.written ? applied : at.written,
         .history = at.terms};

@@ -29,10 +29,11 @@ struct disk *store_disk(struct store *store);
 struct store_position {
     uint64_t begin; /* the log has all batches behind this one */
     uint64_t
-        written;     /* the last one that is in the log's file; the history can
+        written; /* the last one that is in the log's file; the history can
                        * end with it */
-    uint64_t synced; /* <= written */
-    uint64_t applied; /* <= written; of a primary: written */
+    uint64_t written_bytes; /* of log up to there, since it was opened */
+    uint64_t synced;        /* <= written */
+    uint64_t applied;       /* <= written; of a primary: written */
     struct history history;
 };
 

@@ -55,7 +55,8 @@ struct wal_position {
                      * where that began right behind */
     uint64_t last;  /* that it was given; marks are some, too */
     uint64_t written;
-    uint64_t synced; /* <= written */
+    uint64_t written_bytes; /* up to there, since the log was opened */
+    uint64_t synced;        /* <= written */
     struct history terms;
 };
 

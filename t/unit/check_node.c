@@ -2,7 +2,12 @@
 /* repl/node: replicas follow a primary over sockets, whatever becomes of these;
  * what is committed waits for them; roles change. */
 #include "durable/snapshot_folder.h"
+#include "repl/message.h"
+#include "repl/sender.h"
 #include "unit/node_help.h"
+
+#include <ctype.h>
+#include <sys/resource.h>
 
 enum { ROUNDS = 40, CHANGES = WORLD_CHANGES };
 
@@ -219,6 +224,7 @@ START_TEST(test_roles)
     ck_assert_int_eq(store_fault(w.a.rig.store), ERR_NOT_PRIMARY);
     WAIT_UNTIL(atomic_load(&w.a.n_reloads) == 1); /* for the cut */
     ck_assert_uint_eq(host_stat(&w.a, "cuts"), 1);
+    ck_assert_uint_ge(host_stat(&w.a, "cut_batches"), 1);
     host_load_again(&w.a);
     WAIT_UNTIL(host_is_followed(&w.b, &w.a));
     WAIT_UNTIL(
@@ -640,30 +646,290 @@ START_TEST(test_garbage)
 }
 END_TEST
 
-/* One replica too many is told so. */
+enum { CHALLENGE_BYTES = STREAM_HEAD_BYTES + STREAM_NONCE_BYTES };
+
+/* Who connects is asked who it is. */
+static int
+be_asked(struct host *host, uint8_t bytes[CHALLENGE_BYTES])
+{
+    int fd = connect_to(host->address);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(
+        recv(fd, bytes, CHALLENGE_BYTES, MSG_WAITALL), CHALLENGE_BYTES);
+    ck_assert_uint_eq(bytes[5], STREAM_CHALLENGE);
+    return fd;
+}
+
+static struct message_text
+words(const char *text)
+{
+    return (struct message_text){(const uint8_t *)text, (uint8_t)strlen(text)};
+}
+
+/* A replica of that name that has all: it connects, and says so. The type of
+ * the frame that comes then. */
+static int
+greet(struct host *host, const char *name, int *fd)
+{
+    uint8_t bytes[STREAM_HEAD_BYTES + MESSAGE_SMALL_MAX];
+    struct store_directory directory;
+    struct store_position position;
+    store_directory(host->rig.store, &directory);
+    store_position(host->rig.store, &position);
+    struct message_hello hello = {.purpose = MESSAGE_FOLLOW,
+        .least = 1,
+        .most = 1,
+        .formats = {UINT8_MAX, UINT8_MAX, UINT8_MAX},
+        .shards = directory.shards,
+        .epoch = directory.epoch,
+        .seed = directory.seed,
+        .promised = 1,
+        .written = position.written,
+        .synced = position.synced,
+        .group = words("posts"),
+        .name = words(name),
+        .history = position.history};
+    *fd = be_asked(host, bytes);
+    struct proof_claim claim = {.accepting = bytes + STREAM_HEAD_BYTES,
+        .connecting = hello.nonce,
+        .purpose = MESSAGE_FOLLOW,
+        .group = hello.group.at,
+        .name = hello.name.at,
+        .group_len = hello.group.len,
+        .name_len = hello.name.len};
+    ck_assert_int_eq(proof__make(&host->secret, &claim, hello.proof), 0);
+    size_t len = message_put_hello(bytes + STREAM_HEAD_BYTES, &hello);
+    len = stream_seal(bytes, STREAM_HELLO, (uint32_t)len, 1, 0);
+    ck_assert_int_eq(send(*fd, bytes, len, MSG_NOSIGNAL), (ssize_t)len);
+    ck_assert_int_eq(
+        recv(*fd, bytes, STREAM_HEAD_BYTES, MSG_WAITALL), STREAM_HEAD_BYTES);
+    return bytes[5];
+}
+
+/* One replica too many is told so; but not one that comes anew. */
 START_TEST(test_too_many)
 {
     struct world w;
-    int fd[NODE_STREAMS_MAX];
-    uint8_t bytes[1024];
+    int fd[NODE_STREAMS_MAX], one_more;
+    uint8_t bytes[4096];
+    char name[8];
     world_init(&w, 0, 0);
     for (unsigned i = 0; i < NODE_STREAMS_MAX; i++) {
-        fd[i] = connect_to(w.a.address);
-        ck_assert_int_ge(fd[i], 0);
-        ck_assert_int_eq(recv(fd[i], bytes, 48, MSG_WAITALL), 48);
-        ck_assert_uint_eq(bytes[5], STREAM_CHALLENGE);
+        (void)snprintf(name, sizeof name, "r%u", i);
+        ck_assert_int_eq(greet(&w.a, name, &fd[i]), STREAM_WELCOME);
     }
-    int one_more = connect_to(w.a.address);
-    ck_assert_int_ge(one_more, 0);
-    ck_assert_uint_gt(read_all(one_more, bytes, sizeof bytes), 32);
-    ck_assert_uint_eq(bytes[5], STREAM_ERROR);
+    WAIT_UNTIL(host_stat(&w.a, "replicas") == NODE_STREAMS_MAX);
+    ck_assert_int_eq(greet(&w.a, "another", &one_more), STREAM_ERROR);
     (void)close(one_more);
     WAIT_UNTIL(host_stat(&w.a, "refused") == 1);
+    ck_assert_uint_eq(host_stat(&w.a, "replicas"), NODE_STREAMS_MAX);
+    ck_assert_int_eq(greet(&w.a, "r3", &one_more), STREAM_WELCOME);
+    while (read_all(fd[3], bytes, sizeof bytes) == sizeof bytes) {
+    }
+    (void)close(one_more);
     for (unsigned i = 0; i < NODE_STREAMS_MAX; i++) {
         (void)close(fd[i]);
     }
     host_open(&w.b, w.a.address);
     WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* Ever so many that do not say who they are keep no replica out. */
+START_TEST(test_crowd)
+{
+    struct world w;
+    int fd[3 * SENDER_STRANGERS_MAX];
+    uint8_t bytes[CHALLENGE_BYTES];
+    world_init(&w, 0, 0);
+    for (size_t i = 0; i < COUNT_OF(fd); i++) {
+        fd[i] = be_asked(&w.a, bytes);
+    }
+    WAIT_UNTIL(host_stat(&w.a, "strangers") == SENDER_STRANGERS_MAX);
+    ck_assert_uint_eq(read_all(fd[0], bytes, sizeof bytes), 0);
+    ck_assert_uint_eq(host_stat(&w.a, "replicas"), 0);
+    WAIT_UNTIL(
+        host_stat(&w.a, "refused") == COUNT_OF(fd) - SENDER_STRANGERS_MAX);
+    host_open(&w.b, w.a.address);
+    host_open(&w.c, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(host_is_followed(&w.a, &w.c));
+    WAIT_UNTIL(host_stat(&w.a, "replicas") == 2);
+    ck_assert_uint_eq(host_stat(&w.b, "links"), 1);
+    ck_assert(!host_replica_says(&w.a, "unknown", "")); /* none of these */
+    for (size_t i = 0; i < COUNT_OF(fd); i++) {
+        (void)close(fd[i]);
+    }
+    WAIT_UNTIL(host_stat(&w.a, "strangers") == 0);
+    host_close(&w.b);
+    host_close(&w.c);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* A number of what the node says of a replica; UINT64_MAX: it is none. */
+static uint64_t
+replica_number(struct host *host, const char *name, const char *key)
+{
+    struct host_stat stat = {.name = name};
+    node_each_replica(host->node, host_note_stat, &stat);
+    const char *at = stat.is_there ? strstr(stat.value, key) : NULL;
+    return at == NULL || !isdigit((unsigned char)at[strlen(key)])
+        ? UINT64_MAX
+        : strtoull(at + strlen(key), NULL, 10);
+}
+
+/* What a replica lacks that stands still, and since when. */
+START_TEST(test_lag)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    atomic_store(&w.b.relay_bytes, UINT64_MAX);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(replica_number(&w.a, "b", " lag_ms=") == 0);
+    WAIT_UNTIL(host_stat(&w.b, "lag_ms") == 0);
+    atomic_store(&w.b.is_stuck, true);
+    for (unsigned i = 0; i < 40; i++) {
+        host_pause(); /* the relay looks up every 20 ms */
+    }
+    uint64_t since_ns = clock_monotonic_ns();
+    while (replica_number(&w.a, "b", " lag_bytes=") == 0) {
+        since_ns = clock_monotonic_ns();
+        (void)change_some(&w.a, 1);
+        host_pause();
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        for (unsigned k = 0; k < 20; k++) {
+            host_pause();
+        }
+        uint64_t least = (clock_monotonic_ns() - since_ns) / 1000000;
+        ck_assert_uint_ge(replica_number(&w.a, "b", " lag_ms="), least);
+        ck_assert_uint_le(replica_number(&w.a, "b", " lag_ms="), 60000);
+    }
+    uint64_t bytes = replica_number(&w.a, "b", " lag_bytes=");
+    ck_assert_uint_eq(host_stat(&w.a, "repl_unshipped_bytes"), bytes);
+    atomic_store(&w.b.is_stuck, false);
+    WAIT_UNTIL(replica_number(&w.a, "b", " lag_ms=") == 0 &&
+        replica_number(&w.a, "b", " lag_bytes=") == 0);
+    WAIT_UNTIL(host_stat(&w.a, "repl_unshipped_bytes") == 0);
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+static void
+add_waits(void *context, const char *name, const char *value)
+{
+    uint64_t *n = context;
+    if (strncmp(name, "commit_us_below_", 16) == 0) {
+        *n += strtoull(value, NULL, 10);
+    }
+}
+
+static uint64_t
+n_commit_waits(struct host *host)
+{
+    uint64_t n = 0;
+    node_each_stat(host->node, add_waits, &n);
+    return n;
+}
+
+/* How long commits wait for a replica. */
+START_TEST(test_commit_waits)
+{
+    struct world w;
+    world_init(&w, 1, 0);
+    host_open(&w.b, w.a.address);
+    uint64_t seq = change_some(&w.a, 1);
+    ck_assert_int_eq(rig_commit(&w.a.rig, seq), STORE_COMMITTED);
+    WAIT_UNTIL(n_commit_waits(&w.a) > 0);
+    uint64_t late = host_stat(&w.a, "commits_late");
+    host_close(&w.b);
+    seq = change_some(&w.a, 1);
+    WAIT_UNTIL(host_stat(&w.a, "commits_late") > late);
+    uint64_t waits = n_commit_waits(&w.a);
+    host_open(&w.b, w.a.address);
+    ck_assert_int_eq(rig_commit(&w.a.rig, seq), STORE_COMMITTED);
+    WAIT_UNTIL(n_commit_waits(&w.a) > waits);
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+static void
+come_and_go(struct host *host, unsigned i)
+{
+    char name[8];
+    int fd;
+    (void)snprintf(name, sizeof name, "r%u", i);
+    ck_assert_int_eq(greet(host, name, &fd), STREAM_WELCOME);
+    (void)close(fd);
+}
+
+/* The log is kept for so many that have gone, and not for those who went
+ * first. */
+START_TEST(test_places)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        come_and_go(&w.a, i);
+        WAIT_UNTIL(host_stat(&w.a, "places") == i + 1);
+    }
+    fill_files(&w.a);
+    uint64_t first = rig_stat(&w.a.rig, "first_file");
+    for (unsigned i = 2; i < SENDER_PLACES_MAX; i++) {
+        come_and_go(&w.a, i);
+        WAIT_UNTIL(host_stat(&w.a, "places") == i + 1);
+    }
+    ck_assert_uint_eq(host_stat(&w.a, "places_dropped"), 0);
+    ck_assert_int_eq(rig_checkpoint(&w.a.rig), 0);
+    ck_assert_uint_eq(rig_stat(&w.a.rig, "first_file"), first);
+    come_and_go(&w.a, SENDER_PLACES_MAX);
+    come_and_go(&w.a, SENDER_PLACES_MAX + 1);
+    WAIT_UNTIL(host_stat(&w.a, "places_dropped") == 2);
+    WAIT_UNTIL(host_stat(&w.a, "places") == SENDER_PLACES_MAX);
+    fill_files(&w.a);
+    ck_assert_uint_gt(rig_stat(&w.a.rig, "first_file"), first);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* Without descriptors nobody is accepted; when there are some again, all
+ * are. */
+START_TEST(test_no_descriptors)
+{
+    struct world w;
+    struct rlimit limit;
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in addr;
+    socklen_t len = sizeof addr;
+    ck_assert_int_eq(
+        getsockname(w.a.listen_fd, (struct sockaddr *)&addr, &len), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit none = {3, limit.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    ck_assert_int_eq(
+        connect(fd, (const struct sockaddr *)&addr, sizeof addr), 0);
+    WAIT_UNTIL(host_stat(&w.a, "accept_pauses") >= 3);
+    ck_assert_uint_eq(host_stat(&w.a, "strangers"), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    WAIT_UNTIL(host_stat(&w.a, "strangers") == 1);
+    (void)change_some(&w.a, CHANGES);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    ck_assert_uint_eq(host_stat(&w.b, "links"), 1);
+    (void)close(fd);
     host_close(&w.b);
     host_close(&w.a);
     world_fini(&w);
@@ -703,6 +969,8 @@ main(void)
         test_twice, test_wait, test_unwanted, test_stop, test_roles,
         test_parting, test_doubtful_primary, test_full_disk, test_late,
         test_later_term, test_promotion_fails, test_no_dialler, test_snapshot,
-        test_place, test_strangers, test_garbage, test_too_many, test_slow};
+        test_place, test_strangers, test_garbage, test_too_many, test_slow,
+        test_lag, test_commit_waits, test_crowd, test_places,
+        test_no_descriptors};
     return run_tests("node", tests, COUNT_OF(tests));
 }

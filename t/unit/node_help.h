@@ -265,6 +265,8 @@ host_init(struct host *host, const char *name, uint64_t seed)
         .level = REPLICA_WRITTEN,
         .max_lag_ms = 60000,
         .timeout_ms = 30000,
+        .commit_timeout_ms = 1000,
+        .copy_silent_ms = 600000,
         .backlog_bytes = UINT64_C(1) << 30,
         .priority = 100,
         .reload_fn = host_reload,
