@@ -6,14 +6,10 @@
 
 #include <stdint.h>
 
-/* What is on enough copies. Pure. */
+/* Pure. What is committed, repl/quorum.h says. */
 
 /* How far a replica counts, by the level that it told of; 0: it does not, for
  * it may have lost what it has acknowledged, or is no copy to be counted on. */
 uint64_t semi_sync_position(const struct link_primary *link);
-
-/* The nth largest of n positions; 0 where there are not so many. nth is not 0.
- * They change places. */
-uint64_t semi_sync_nth(uint64_t *position, unsigned n, unsigned nth);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "repl/node_priv.h"
+#include "repl/quorum.h"
 #include "repl/semi_sync.h"
 #include "repl/sender_priv.h"
 
@@ -195,7 +196,7 @@ move_committed(struct node *node)
             position[n++] = semi_sync_position(&it->link);
         }
     }
-    seq = semi_sync_nth(position, n, node->config.semi_sync);
+    seq = quorum_nth(position, n, node->config.semi_sync);
     if (seq >= node->sender.term_seq) {
         node_set_committed(node, seq);
     }
