@@ -3,11 +3,12 @@
  * with etcd, beats, asks what lines of the standard input say, and prints what
  * it hears, a line each.
  *
- * usage: etcd_node PREFIX TTL_S HANG_MS [CA CERT KEY] URL...
+ * usage: etcd_node PREFIX TTL_S HANG_MS TIMEOUT_MS [CA CERT KEY] URL...
  *
  * beats on | off, take NUMBER NAME TERM KEY_REVISION TERM_REVISION,
  * give_up NUMBER, voters NUMBER TERM NEED REVISION NAME...,
  * node NUMBER NAME ROLE, epoch NUMBER EPOCH SHARDS SEED, order NUMBER NAME|- */
+#include "base/clock.h"
 #include "repl/control_pair.h"
 #include "server/etcd_child.h"
 
@@ -25,6 +26,7 @@ struct node {
     struct control_pair pair;
     bool is_beating;
     uint32_t n_beats;
+    uint64_t beat_at_ms;
     char line[LINE_MAX_BYTES];
     size_t len;
 };
@@ -50,8 +52,7 @@ say_state(const struct control_state *state)
         printf("%.*s:%s,", (int)state->node[i].name.len,
             state->node[i].name.text, state->node[i].role);
     }
-    printf(
-        " order=%.*s\n", (int)state->order.to.len, state->order.to.text);
+    printf(" order=%.*s\n", (int)state->order.to.len, state->order.to.text);
 }
 
 static void
@@ -150,8 +151,7 @@ fill(struct control_request *request, char *words[], unsigned n)
     if (strcmp(words[0], "order") == 0 && n == 3) {
         request->ask = CONTROL_ORDER;
         return words[2][0] == '-' ||
-            node_name_set(
-                &request->of.order.to, words[2], strlen(words[2]));
+            node_name_set(&request->of.order.to, words[2], strlen(words[2]));
     }
     return false;
 }
@@ -197,8 +197,11 @@ static void
 beat(struct node *node)
 {
     const struct control_request request = {
-        .ask = CONTROL_BEAT, .number = ++node->n_beats};
-    if (node->is_beating) {
+        .ask = CONTROL_BEAT, .number = node->n_beats + 1};
+    uint64_t now_ms = clock_monotonic_ns() / 1000000;
+    if (node->is_beating && now_ms >= node->beat_at_ms) {
+        node->n_beats++;
+        node->beat_at_ms = now_ms + BEAT_MS;
         (void)control_ask(&node->pair.control, &request);
     }
 }
@@ -224,15 +227,15 @@ main(int argc, char *argv[])
 {
     static struct node node;
     struct buf why = {0};
-    int fd = -1, at = 4;
-    if (argc < 5) {
+    int fd = -1, at = 5;
+    if (argc < 6) {
         return EXIT_FAILURE;
     }
     struct run_config config = {.agent = {.prefix = argv[1],
                                     .ttl_s = (uint32_t)number(argv[2]),
                                     .hang_ms = (uint32_t)number(argv[3])},
-        .http = {.timeout_ms = 500}};
-    if (argc > 7 && strncmp(argv[at], "http", 4) != 0) {
+        .http = {.timeout_ms = (uint32_t)number(argv[4])}};
+    if (argc > 8 && strncmp(argv[at], "http", 4) != 0) {
         config.http.ca = read_pem(argv[at++]);
         config.http.cert = read_pem(argv[at++]);
         config.http.key = read_pem(argv[at++]);
