@@ -294,7 +294,7 @@ code_event(struct coder *coder, struct control_event *event)
 }
 
 size_t
-control_frame_put_request(
+control_frame__put_request(
     const struct control_request *request, uint8_t out[CONTROL_FRAME_MAX])
 {
     struct coder coder = {.put = out + 1};
@@ -307,7 +307,7 @@ control_frame_put_request(
 }
 
 size_t
-control_frame_put_event(
+control_frame__put_event(
     const struct control_event *event, uint8_t out[CONTROL_FRAME_MAX])
 {
     struct coder coder = {.put = out + 1};
@@ -320,7 +320,7 @@ control_frame_put_event(
 }
 
 bool
-control_frame_get_request(
+control_frame__get_request(
     const uint8_t *bytes, size_t len, struct control_request *out)
 {
     struct coder coder = {.get = bytes + 1, .end = bytes + len};
@@ -335,7 +335,7 @@ control_frame_get_request(
 }
 
 bool
-control_frame_get_event(
+control_frame__get_event(
     const uint8_t *bytes, size_t len, struct control_event *out)
 {
     struct coder coder = {.get = bytes + 1, .end = bytes + len};

@@ -13,16 +13,16 @@ enum { CONTROL_FRAME_MAX = 24 << 10 };
 
 /* Writes it; returns the length. The request or event keeps to what
  * repl/control.h says of it. */
-size_t control_frame_put_request(
+size_t control_frame__put_request(
     const struct control_request *request, uint8_t out[CONTROL_FRAME_MAX]);
-size_t control_frame_put_event(
+size_t control_frame__put_event(
     const struct control_event *event, uint8_t out[CONTROL_FRAME_MAX]);
 
 /* Reads one that fills bytes[0..len). False where that is none: *out is of no
  * use then. What is not said becomes zero, also behind the ends of texts. */
-bool control_frame_get_request(
+bool control_frame__get_request(
     const uint8_t *bytes, size_t len, struct control_request *out);
-bool control_frame_get_event(
+bool control_frame__get_event(
     const uint8_t *bytes, size_t len, struct control_event *out);
 
 /* True for what a packet could have: what somebody else wrote into a text

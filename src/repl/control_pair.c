@@ -46,7 +46,7 @@ pair_ask(struct control *control, const struct control_request *request)
 {
     uint8_t bytes[CONTROL_FRAME_MAX];
     struct control_pair *pair = (struct control_pair *)control;
-    size_t len = control_frame_put_request(request, bytes);
+    size_t len = control_frame__put_request(request, bytes);
     return !pair->is_gone && send_packet(pair->fd, bytes, len) == 0;
 }
 
@@ -75,7 +75,7 @@ control_pair_turn(struct control_pair *pair)
             return;
         }
         const struct control *control = &pair->control;
-        if (number == 0 && control_frame_get_event(bytes, len, &event)) {
+        if (number == 0 && control_frame__get_event(bytes, len, &event)) {
             control->event_fn(control->context, &event);
             continue;
         }
@@ -88,7 +88,7 @@ int
 control_pair_say(int fd, const struct control_event *event)
 {
     uint8_t bytes[CONTROL_FRAME_MAX];
-    size_t len = control_frame_put_event(event, bytes);
+    size_t len = control_frame__put_event(event, bytes);
     return send_packet(fd, bytes, len);
 }
 
@@ -101,5 +101,5 @@ control_pair_hear(int fd, struct control_request *out)
     if (number != 0) {
         return number;
     }
-    return control_frame_get_request(bytes, len, out) ? 0 : EBADMSG;
+    return control_frame__get_request(bytes, len, out) ? 0 : EBADMSG;
 }

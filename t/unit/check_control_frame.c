@@ -87,10 +87,10 @@ request_is_canonical(const uint8_t *bytes, size_t len)
 {
     uint8_t again[CONTROL_FRAME_MAX];
     struct control_request request;
-    if (!control_frame_get_request(bytes, len, &request)) {
+    if (!control_frame__get_request(bytes, len, &request)) {
         return false;
     }
-    ck_assert_uint_eq(control_frame_put_request(&request, again), len);
+    ck_assert_uint_eq(control_frame__put_request(&request, again), len);
     ck_assert_mem_eq(again, bytes, len);
     return true;
 }
@@ -100,11 +100,11 @@ event_is_canonical(const uint8_t *bytes, size_t len)
 {
     uint8_t again[CONTROL_FRAME_MAX];
     static struct control_event event;
-    if (!control_frame_get_event(bytes, len, &event)) {
+    if (!control_frame__get_event(bytes, len, &event)) {
         return false;
     }
     ck_assert(control_frame_is_right(&event));
-    ck_assert_uint_eq(control_frame_put_event(&event, again), len);
+    ck_assert_uint_eq(control_frame__put_event(&event, again), len);
     ck_assert_mem_eq(again, bytes, len);
     return true;
 }
@@ -134,8 +134,8 @@ START_TEST(test_requests)
     uint8_t bytes[CONTROL_FRAME_MAX + 1];
     unsigned n = make_requests(request);
     for (unsigned i = 0; i < n; i++) {
-        size_t len = control_frame_put_request(&request[i], bytes);
-        ck_assert(control_frame_get_request(bytes, len, &got));
+        size_t len = control_frame__put_request(&request[i], bytes);
+        ck_assert(control_frame__get_request(bytes, len, &got));
         ck_assert_int_eq(got.ask, request[i].ask);
         ck_assert_uint_eq(got.number, request[i].number);
         try_all(bytes, len, request_is_canonical);
@@ -150,7 +150,7 @@ START_TEST(test_events)
     uint8_t bytes[CONTROL_FRAME_MAX + 1];
     unsigned n = make_events(event);
     for (unsigned i = 0; i < n; i++) {
-        size_t len = control_frame_put_event(&event[i], bytes);
+        size_t len = control_frame__put_event(&event[i], bytes);
         try_all(bytes, len, event_is_canonical);
         ck_assert(!request_is_canonical(bytes, len));
     }
