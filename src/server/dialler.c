@@ -4,13 +4,7 @@
  * is none, goes back. Each address has an equal part of the time that is left,
  * so that one that swallows everything leaves time for the next.
  *
- * The child is forked before keys and users are read, so its memory has none of
- * them. It closes all descriptors but the pair, becomes the server's user,
- * gives up all capabilities and new privileges. System calls are not held: what
- * getaddrinfo needs is the C library's and its modules' business, and differs
- * from machine to machine. Landlock takes all writing to files, executing and
- * listening; connecting stays. It says nothing: its standard streams go to
- * /dev/null, so that whoever waits for their end does not wait for it. */
+ * What it is to the system: server/child.c. */
 #include "server/dialler.h"
 
 #include "base/assert.h"
@@ -18,21 +12,17 @@
 #include "base/err.h"
 #include "net/listener.h"
 #include "repl/dial.h"
-#include "server/process.h"
-#include "server/sandbox.h"
+#include "server/child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -184,87 +174,27 @@ answer_all(int pair_fd, bool loopback_only)
     }
 }
 
-/* Signals that are meant for the server reach its whole group from a terminal
- * or a service manager: the child ends when the server does. */
+struct life {
+    bool loopback_only;
+};
+
 static void
-ignore_signals(void)
+live(const void *context, int pair_fd)
 {
-    static const int signals[] = {
-        SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE};
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
-        (void)signal(signals[i], SIG_IGN);
-    }
-}
-
-/* The child's whole life. */
-static _Noreturn void
-live(const char *user, bool holds_files, bool loopback_only, int pair_fd)
-{
-    const struct sandbox_config sandbox = {
-        .files = SANDBOX_ON, .may_connect = true};
-    struct buf why = {0};
-    char word = 0;
-    ignore_signals();
-    /* a look-up with a server that is not there takes 6 seconds, not 30 */
-    (void)setenv("RES_OPTIONS", "timeout:2 attempts:1", 0);
-    (void)prctl(PR_SET_NAME, "tallyd-connect");
-    int err = process_keep_only(&pair_fd, &why);
-    if (err == 0) {
-        err = process_drop_user(user, &why);
-    }
-    if (err == 0) {
-        err = process_drop_capabilities(&why);
-    }
-    /* becoming another user has taken it back */
-    if (err != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
-        _exit(EXIT_FAILURE);
-    }
-    if (holds_files) {
-        (void)sandbox_hold_files(&sandbox, &why);
-    }
-    buf_fini(&why);
-    if (send(pair_fd, &word, 1, MSG_NOSIGNAL) != 1) {
-        _exit(EXIT_SUCCESS);
-    }
-    answer_all(pair_fd, loopback_only);
-}
-
-/* The child has got where nothing can fail any more. */
-static bool
-has_begun(int pair_fd)
-{
-    char word;
-    ssize_t n;
-    do {
-        n = recv(pair_fd, &word, 1, 0);
-    } while (n < 0 && errno == EINTR);
-    return n == 1;
+    const struct life *life = context;
+    answer_all(pair_fd, life->loopback_only);
 }
 
 int
 dialler_start(const char *user, bool holds_files, bool loopback_only,
     int *pair_fd, struct buf *message)
 {
-    int fds[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
-        buf_addf(
-            message, "cannot make a pair of sockets: %s", strerror(errno));
-        return ERR_SYSTEM;
-    }
-    fflush(NULL); /* else both would write what is in the streams */
-    pid_t child = fork();
-    if (child == 0) {
-        live(user, holds_files, loopback_only, fds[1]);
-    }
-    close(fds[1]);
-    if (child < 0 || !has_begun(fds[0]) ||
-        fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0) {
-        buf_addf(message, "no process that connects to other servers: %s",
-            child < 0 ? strerror(errno) : "it has ended at once");
-        close(fds[0]);
-        return ERR_SYSTEM;
-    }
-    *pair_fd = fds[0];
-    return 0;
+    const struct life life = {.loopback_only = loopback_only};
+    const struct child_config config = {.name = "tallyd-connect",
+        .what = "connects to other servers",
+        .user = user,
+        .holds_files = holds_files,
+        .live_fn = live,
+        .context = &life};
+    return child_start(&config, pair_fd, message);
 }

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Debian's etcd, one or three of them on loopback, and a proxy that loses what
+they answer."""
+
+import base64
+import ctypes
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import tap
+from server import LIMIT_S
+
+# Below the ports that the kernel gives out, so that a member that was killed
+# finds its own again.
+PORTS = range(20000, 32000)
+LIBC = ctypes.CDLL(None)
+
+
+def free_ports(n):
+    """Ports that nobody listens on at the moment."""
+    found = []
+    while len(found) < n:
+        port = random.choice(PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return found
+
+
+def fast_directory():
+    """On a file system in memory, where there is one: a disk that others use
+    makes etcd slow."""
+    shm = "/dev/shm"
+    return tempfile.mkdtemp(
+        prefix="tallyd-etcd-", dir=shm if os.access(shm, os.W_OK) else None)
+
+
+def end_with_test():
+    LIBC.prctl(tap.PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Member:
+    """One etcd. It is started by its Cluster."""
+
+    def __init__(self, cluster, number, ports):
+        self.cluster, self.number = cluster, number
+        self.client_port, self.peer_port = ports
+        self.name = "m%d" % number
+        self.process = None
+
+    def address(self, port, scheme="http"):
+        return "%s://127.0.0.1:%d" % (scheme, port)
+
+    def url(self):
+        return self.address(self.client_port, self.cluster.scheme)
+
+    def start(self):
+        folder = os.path.join(self.cluster.directory, self.name)
+        with open(folder + ".log", "ab") as log:
+            self.process = subprocess.Popen(
+                ["etcd", "--name", self.name, "--data-dir", folder,
+                 "--listen-client-urls", self.url(),
+                 "--advertise-client-urls", self.url(),
+                 "--listen-peer-urls", self.address(self.peer_port),
+                 "--initial-advertise-peer-urls",
+                 self.address(self.peer_port),
+                 "--initial-cluster", ",".join(
+                     "%s=%s" % (one.name, one.address(one.peer_port))
+                     for one in self.cluster.members),
+                 *self.cluster.options],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                preexec_fn=end_with_test)
+
+    def kill(self, number=signal.SIGKILL):
+        self.process.send_signal(number)
+        if number == signal.SIGKILL:
+            self.process.wait()
+
+
+class Cluster:
+    """n etcds that agree. certificates: of tls.Certificates; clients speak TLS
+    and show one of the same CA then."""
+
+    def __init__(self, n=1, certificates=None):
+        if shutil.which("etcd") is None:
+            raise tap.Skip("etcd is not installed")
+        self.directory = fast_directory()
+        self.options = []
+        self.scheme = "http"
+        self.context = None
+        if certificates is not None:
+            self.scheme = "https"
+            self.context = certificates.context("server")
+            self.options = [
+                "--cert-file", certificates.chain,
+                "--key-file", certificates.key, "--client-cert-auth",
+                "--trusted-ca-file", certificates.ca]
+        try:
+            self.start(n)
+        except BaseException:
+            self.stop()
+            raise
+
+    def start(self, n):
+        end = time.monotonic() + LIMIT_S
+        while True:
+            ports = free_ports(2 * n)
+            self.members = []
+            for number in range(n):
+                self.members.append(
+                    Member(self, number, ports[2 * number:2 * number + 2]))
+            for member in self.members:
+                member.start()
+            while time.monotonic() < end and self.are_running():
+                if self.is_ready():
+                    return
+                time.sleep(0.05)
+            tap.check(time.monotonic() < end, "etcd does not begin")
+            self.stop()  # somebody else was quicker and has a port
+            os.makedirs(self.directory)
+
+    def are_running(self):
+        return all(one.process.poll() is None for one in self.members)
+
+    def is_ready(self):
+        try:
+            self.call("kv/range", {"key": encode("x")})
+            return True
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def call(self, path, body, member=0):
+        """What a member answers; by Python, so that nothing of tallyd's is
+        asked whether it is right."""
+        request = urllib.request.Request(
+            "%s/v3/%s" % (self.members[member].url(), path),
+            data=json.dumps(body).encode())
+        with urllib.request.urlopen(
+                request, timeout=LIMIT_S, context=self.context) as answer:
+            return json.loads(answer.read())
+
+    def value(self, key, member=0):
+        """Of a key, as JSON; None where there is none."""
+        found = self.call("kv/range", {"key": encode(key)}, member)
+        pairs = found.get("kvs", [])
+        return json.loads(base64.b64decode(pairs[0]["value"])) if pairs \
+            else None
+
+    def put(self, key, value):
+        answer = self.call(
+            "kv/put", {"key": encode(key), "value": encode(value)})
+        return int(answer["header"]["revision"])
+
+    def leader(self):
+        """The number of the member that leads."""
+        for number, member in enumerate(self.members):
+            if member.process.poll() is None:
+                answer = self.call("maintenance/status", {}, number)
+                if answer["leader"] == answer["header"]["member_id"]:
+                    return number
+        raise AssertionError("no member leads")
+
+    def urls(self):
+        return [member.url() for member in self.members]
+
+    def stop(self):
+        for member in getattr(self, "members", []):
+            if member.process is not None and member.process.poll() is None:
+                member.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def encode(text):
+    return base64.b64encode(text.encode()).decode()
+
+
+class Proxy:
+    """Stands before a member. loses(path) true: the request goes to etcd, what
+    that answers goes nowhere, and the connection is closed."""
+
+    def __init__(self, port):
+        self.port_behind = port
+        self.loses = lambda path: False
+        self.lost = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def url(self):
+        return "http://127.0.0.1:%d" % self.port
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(
+                target=self.pass_on, args=(client,), daemon=True).start()
+
+    def pass_on(self, client):
+        try:
+            with client, socket.create_connection(
+                    ("127.0.0.1", self.port_behind)) as behind:
+                state = {"loses": False}
+                back = threading.Thread(
+                    target=self.answer, args=(behind, client, state),
+                    daemon=True)
+                back.start()
+                while True:
+                    data = client.recv(1 << 16)
+                    if not data:
+                        break
+                    if data.startswith(b"POST "):
+                        state["loses"] = self.loses(
+                            data.split(b" ", 2)[1].decode())
+                    behind.sendall(data)
+                behind.shutdown(socket.SHUT_WR)
+                back.join()
+        except OSError:
+            pass
+
+    def answer(self, behind, client, state):
+        try:
+            while True:
+                data = behind.recv(1 << 16)
+                if not data:
+                    break
+                if state["loses"]:
+                    self.lost += 1
+                    break
+                client.sendall(data)
+        except OSError:
+            pass
+        try:
+            client.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def close(self):
+        # closing alone does not wake who waits in accept
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.listener.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
