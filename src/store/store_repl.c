@@ -196,6 +196,7 @@ store_position(struct store *store, struct store_position *out)
         .written = at.written,
         .synced = at.synced,
         .applied = applied < at.written ? applied : at.written,
+        .given = at.last < at.written ? at.written : at.last,
         .history = at.terms};
 }
 

@@ -33,6 +33,7 @@ struct store_position {
                        * end with it */
     uint64_t synced; /* <= written */
     uint64_t applied; /* <= written; of a primary: written */
+    uint64_t given;   /* the last one that the log was given; >= written */
     struct history history;
 };
 

@@ -290,6 +290,41 @@ START_TEST(test_parting)
 }
 END_TEST
 
+/* A primary that is to follow has changes which are not in its log's file yet,
+ * for who made them is not at their commit: it connects when they are, for they
+ * belong to what it says it has. */
+START_TEST(test_unwritten)
+{
+    enum { TIMES = 8 };
+    struct world w;
+    world_init(&w, 0, 0);
+    host_close(&w.a);
+    w.a.config.max_lag_ms = 1;          /* it does not wait for the other */
+    w.a.rig.data.interval_ms = 3600000; /* nor writes by itself */
+    host_open(&w.a, NULL);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
+    struct cell_key key = cell_of(quiet_schema(w.a.rig.store), 1, "wb");
+    struct change change = change_of(&key, CHANGE_INCR, 1);
+    uint64_t seq = do_changes(w.a.rig.store, &change, 1);
+    ck_assert_uint_gt(seq, host_last(&w.a));
+    for (unsigned i = 0; i < TIMES; i++) { /* it looks each time */
+        ck_assert_int_eq(host_replicaof(&w.a, w.b.address), 0);
+    }
+    ck_assert_uint_eq(atomic_load(&w.a.n_dials), 0);
+    ck_assert_uint_gt(seq, host_last(&w.a));
+    (void)store_commit(w.a.rig.store, seq);
+    WAIT_UNTIL(atomic_load(&w.a.n_reloads) == 1); /* it is cut */
+    host_load_again(&w.a);
+    WAIT_UNTIL(host_is_followed(&w.b, &w.a));
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.a);
+    host_close(&w.b);
+    world_fini(&w);
+}
+END_TEST
+
 /* The machine of a primary was started anew: what it has lost is on a replica.
  */
 static void
@@ -571,7 +606,8 @@ main(void)
 {
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
         test_twice, test_wait, test_stop, test_roles, test_parting,
-        test_doubtful_primary, test_full_disk, test_late, test_snapshot,
-        test_place, test_strangers, test_garbage, test_too_many, test_slow};
+        test_unwritten, test_doubtful_primary, test_full_disk, test_late,
+        test_snapshot, test_place, test_strangers, test_garbage, test_too_many,
+        test_slow};
     return run_tests("node", tests, COUNT_OF(tests));
 }
