@@ -312,6 +312,8 @@ START_TEST(test_unwritten)
     for (unsigned i = 0; i < TIMES; i++) { /* it looks each time */
         ck_assert_int_eq(host_replicaof(&w.a, w.b.address), 0);
     }
+    unsigned n_looks = atomic_load(&w.a.n_looks);
+    WAIT_UNTIL(atomic_load(&w.a.n_looks) - n_looks > 1); /* at all requests */
     ck_assert_uint_eq(atomic_load(&w.a.n_dials), 0);
     ck_assert_uint_gt(seq, host_last(&w.a));
     (void)store_commit(w.a.rig.store, seq);
