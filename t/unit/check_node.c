@@ -314,8 +314,8 @@ START_TEST(test_unwritten)
     }
     unsigned n_looks = atomic_load(&w.a.n_looks);
     WAIT_UNTIL(atomic_load(&w.a.n_looks) - n_looks > 1); /* at all requests */
-    ck_assert_uint_eq(atomic_load(&w.a.n_dials), 0);
     ck_assert_uint_gt(seq, host_last(&w.a));
+    ck_assert_uint_eq(atomic_load(&w.a.n_dials), 0);
     (void)store_commit(w.a.rig.store, seq);
     WAIT_UNTIL(atomic_load(&w.a.n_reloads) == 1); /* it is cut */
     host_load_again(&w.a);
