@@ -120,6 +120,8 @@ demote(struct node *node)
     store_refuse_changes(node->config.store, 0);
     node->sender.refuses_changes = false;
     node->committed = 0; /* what the store knows it does not forget */
+    node_look(node);
+    receiver_expect(node, node->position.given);
     return true;
 }
 

@@ -70,7 +70,8 @@ struct receiver {
     bool has_batches, has_batch;
     bool is_paused;       /* the store has no room */
     bool is_following;    /* the log has a line of it */
-    uint64_t put;         /* number of the last batch that the store took */
+    uint64_t put;         /* last batch that the store took, or was given as a
+                           * primary's */
     uint64_t sound_seq;   /* where the node is doubtful no more */
     struct copy_in *copy; /* a snapshot that comes; NULL: none */
     uint64_t copy_us;     /* when something of it came, or was waited for */
@@ -86,6 +87,10 @@ int receiver_start(struct node *node);
 
 /* Follows that address from now on; "": nobody. */
 void receiver_follow(struct node *node, const char *address);
+
+/* The node was a primary, and its log was given batches up to that one: nobody
+ * is followed before they are written. */
+void receiver_expect(struct node *node, uint64_t seq);
 
 /* Gives up a snapshot that comes, of one that follows nobody; waits for the
  * disk. False: it may be there already, and the next start may put it in the

@@ -89,8 +89,17 @@ receiver_fail_to_dial(struct receiver *receiver, const char *why)
     rest(receiver);
 }
 
+void
+receiver_expect(struct node *node, uint64_t seq)
+{
+    struct receiver *receiver = &node->receiver;
+
+    receiver->put = seq > receiver->put ? seq : receiver->put;
+}
+
 /* What was put has to be written first, and a copy to be over, with what is
- * left of it: what the other end is told at the beginning does not change until it answers. */
+ * left of it: what the other end is told at the beginning does not change until
+ * it answers. */
 static bool
 may_dial(struct receiver *receiver)
 {

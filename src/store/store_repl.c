@@ -194,6 +194,7 @@ store_position(struct store *store, struct store_position *out)
         .written_bytes = at.written_bytes,
         .synced = at.synced,
         .applied = applied < at.written ? applied : at.written,
+        .given = at.last < at.written ? at.written : at.last,
         .history = at.terms};
 }
 

@@ -34,6 +34,7 @@ struct store_position {
     uint64_t written_bytes; /* of log up to there, since it was opened */
     uint64_t synced;        /* <= written */
     uint64_t applied;       /* <= written; of a primary: written */
+    uint64_t given; /* the last one that the log was given; >= written */
     struct history history;
 };
 

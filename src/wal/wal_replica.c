@@ -164,6 +164,9 @@ wal_become_replica(struct wal *wal)
     wal__lock(wal);
     wal__stream_close(&wal->stream);
     wal->stream.is_guarded = true;
+    /* a mark at the end is a batch as any other: who takes it for the last one
+     * has it synced */
+    wal->mark_seq = 0;
     wal__unlock(wal);
 }
 

@@ -326,9 +326,10 @@ do_mark(struct wal *wal)
         !wal__is_failing(wal) && !wal->stream.is_short &&
         !wal->stream.is_guarded;
     if (is_idle) {
-        wal->mark_seq = wal__stream_append(&wal->stream, entry, sizeof entry);
+        uint64_t seq = wal__stream_append(&wal->stream, entry, sizeof entry);
+        wal->mark_seq = seq;
         (void)wal__write(wal, wal__now_ns(wal));
-        bool is_done = wal->written.seq == wal->mark_seq;
+        bool is_done = wal->written.seq == seq;
         wal->stats.batches -= is_done;
         wal->stats.marks += is_done;
     }

@@ -15,6 +15,7 @@
 #include "repl/message_files.h"
 #include "repl/message_term.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,19 @@ struct ends {
     bool is_primary; /* that is what is fuzzed */
     uint64_t now_us;
 };
+
+/* Frames that had a checksum that held, so far in this process. Told at the end
+ * where $FUZZ_COUNT is set. */
+static struct {
+    uint64_t read, taken;
+} count;
+
+static void
+tell_count(void)
+{
+    fprintf(stderr, "%llu frames, %llu of them taken by an end\n",
+        (unsigned long long)count.read, (unsigned long long)count.taken);
+}
 
 /* A reader's buffer is as large for each input; so it is kept. */
 static struct stream_reader
@@ -146,6 +160,7 @@ read_term_frame(const struct stream_frame *frame)
     struct message_fetch fetch;
     struct stream_fault fault;
 
+    count.read++;
     if (frame->type == STREAM_PROMISE) {
         (void)message_get_promise(frame, &promise, &fault);
     } else if (frame->type == STREAM_PROMISED) {
@@ -210,6 +225,7 @@ take(struct ends *ends, const struct stream_frame *frame)
     if (!may_take(ends)) {
         return;
     }
+    count.taken++;
     ends->now_us += frame->len;
     if (ends->is_primary) {
         if (link_primary_take(&ends->primary, &ends->view, frame,
@@ -357,8 +373,15 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     static struct ends ends;
+    static bool is_begun;
     unsigned how;
 
+    if (!is_begun) {
+        is_begun = true;
+        if (getenv("FUZZ_COUNT") != NULL) {
+            ASSERT(atexit(tell_count) == 0);
+        }
+    }
     if (len == 0) {
         return 0;
     }

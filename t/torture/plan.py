@@ -480,6 +480,8 @@ def add_replicas(count, away_s=AWAY_S, cut_off=CUT_OFF):
     for harm in ("kill", "stop"):
         tap.add("a replica is away for %g s (%s): no snapshot" % (
             away_s, harm), run_away, away_s, harm)
+    tap.add("a replica has sealed what its primary has not",
+            replicas.sealed_apart)
     tap.add("a replica whose log is gone: a snapshot, cut off %d times"
             % cut_off, run_behind, cut_off)
 

@@ -32,6 +32,7 @@ from daemon import SMALL, need_sound
 from disk import Disk, MIB
 from net import Network
 from oracle import Lost
+from tap import equal
 
 NAMES = "abc"
 DISK_BYTES = 384 * MIB
@@ -40,6 +41,7 @@ NUMB = ("add counter numb",
         "add column numb numb_id primarykey",
         "add column numb n max=64 suffix=nn")
 NUMB_CELLS = 30
+APART_IDS = 300
 NUMB_DEPTH = 8
 LOAD_S_MAX = 0.6
 HARM_S_MAX = 1.5
@@ -543,6 +545,37 @@ def behind(times, tell=lambda text: None):
         two.wait_for(role="replica", link_status="up")
         cluster.need_same("lanes")
         return int(one.figures()["sync_bytes"])
+
+
+def sealed_apart(path=None):
+    """A replica has sealed what its primary has not, when one column of it
+    changes: the others stay what they were, also behind its next start. path:
+    of the server, where it is another one."""
+    with Cluster(2, *SMALL, path=path) as cluster:
+        one, two = cluster.nodes
+        with one.connect() as connection:
+            connection.tell(*SCHEMA)
+            connection.send("".join(
+                "set lanes %d %d %d %d\r\n" % (id, id, 2 * id, 3 * id)
+                for id in range(APART_IDS)))
+            for _ in range(APART_IDS):
+                need_line(connection, b"STORED")
+        cluster.need_same("lanes")
+        equal(two.ask("seal lanes all"), ["OK"])
+        with one.connect() as connection:
+            connection.send("".join("incr %d.lb 1\r\n" % id
+                                    for id in range(0, APART_IDS, 3)))
+            for id in range(0, APART_IDS, 3):
+                need_line(connection, b"%d" % (2 * id + 1))
+        cluster.need_same("lanes")
+        two.again()
+        cluster.need_same("lanes")
+
+
+def need_line(connection, wanted):
+    found = connection.line()
+    if found != wanted:
+        raise Lost("answered %r, not %r" % (found, wanted))
 
 
 def lost_tail(count, seed, tell=lambda text: None):

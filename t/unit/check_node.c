@@ -426,6 +426,62 @@ START_TEST(test_parting)
 }
 END_TEST
 
+static int (*write_file)(
+    struct disk *disk, int fd, const void *bytes, size_t len, uint64_t at);
+static atomic_bool holds_writes;
+
+static int
+write_held(
+    struct disk *disk, int fd, const void *bytes, size_t len, uint64_t at)
+{
+    while (atomic_load(&holds_writes)) {
+        host_pause();
+    }
+    return write_file(disk, fd, bytes, len, at);
+}
+
+/* A primary that is to follow has changes which are not in its log's file yet:
+ * it connects when they are, for they belong to what it says it has. Its own
+ * thread has them written, and waits for the disk. */
+START_TEST(test_unwritten)
+{
+    enum { LOOKS = 10 };
+    struct world w;
+    world_init(&w, 0, 0);
+    host_close(&w.a);
+    struct disk *disk = w.a.rig.data.disk;
+    const struct disk_calls *plain = disk->calls;
+    struct disk_calls calls = *plain;
+    write_file = calls.write;
+    calls.write = write_held;
+    disk->calls = &calls;
+    w.a.config.max_lag_ms = 1; /* it does not wait for the other one */
+    host_open(&w.a, NULL);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
+    struct cell_key key = cell_of(quiet_schema(w.a.rig.store), 1, "wb");
+    struct change change = change_of(&key, CHANGE_INCR, 1);
+    atomic_store(&holds_writes, true);
+    uint64_t seq = do_changes(w.a.rig.store, &change, 1);
+    ck_assert_uint_gt(seq, host_last(&w.a));
+    ck_assert_int_eq(host_replicaof(&w.a, w.b.address), 0);
+    unsigned n_looks = atomic_load(&w.a.n_looks);
+    WAIT_UNTIL(atomic_load(&w.a.n_looks) - n_looks > LOOKS);
+    ck_assert_uint_gt(seq, host_last(&w.a));
+    ck_assert_uint_eq(atomic_load(&w.a.n_dials), 0);
+    atomic_store(&holds_writes, false);
+    WAIT_UNTIL(atomic_load(&w.a.n_reloads) == 1); /* it is cut */
+    host_load_again(&w.a);
+    WAIT_UNTIL(host_is_followed(&w.b, &w.a));
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.a);
+    disk->calls = plain;
+    host_close(&w.b);
+    world_fini(&w);
+}
+END_TEST
+
 /* The machine of a primary was started anew: what it has lost is on a replica.
  */
 static void
@@ -967,10 +1023,10 @@ main(void)
 {
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
         test_twice, test_wait, test_unwanted, test_stop, test_roles,
-        test_parting, test_doubtful_primary, test_full_disk, test_late,
-        test_later_term, test_promotion_fails, test_no_dialler, test_snapshot,
-        test_place, test_strangers, test_garbage, test_too_many, test_slow,
-        test_lag, test_commit_waits, test_crowd, test_places,
+        test_parting, test_unwritten, test_doubtful_primary, test_full_disk,
+        test_late, test_later_term, test_promotion_fails, test_no_dialler,
+        test_snapshot, test_place, test_strangers, test_garbage, test_too_many,
+        test_slow, test_lag, test_commit_waits, test_crowd, test_places,
         test_no_descriptors};
     return run_tests("node", tests, COUNT_OF(tests));
 }

@@ -236,6 +236,39 @@ START_TEST(test_no_marks)
 }
 END_TEST
 
+/* A primary's log ends with its mark when it becomes a replica's: that can be
+ * synced. */
+START_TEST(test_mark_at_end)
+{
+    struct rig rig;
+    struct fake_clock clock;
+    struct wal_position at;
+    fake_clock_init(&clock);
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        rig_init(&rig, modes[i], 1);
+        rig.config.clock = &clock.clock;
+        rig.config.idle_ms = 500;
+        ck_assert_int_eq(rig_open(&rig), 0);
+        uint64_t seq = rig_append(&rig, 1);
+        ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+        ck_assert_int_eq(wal_sync_up_to(rig.wal, seq), 0);
+        fake_clock_pass(&clock, 1000);
+        while (modes[i] != WAL_SYNC_NONE && rig_stats(&rig).mark_seq == 0) {
+            sched_yield();
+        }
+        wal_become_replica(rig.wal);
+        wal_position(rig.wal, &at);
+        ck_assert_uint_eq(at.last, seq + (modes[i] != WAL_SYNC_NONE));
+        ck_assert_int_eq(wal_sync_up_to(rig.wal, at.last), 0);
+        seq = at.last;
+        wal_position(rig.wal, &at);
+        ck_assert_uint_eq(at.synced, seq);
+        ck_assert_int_eq(rig_close(&rig), 0);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
 /* Puts on behind the first n; returns how many are in then. An error of the
  * disk is tried again now and then. */
 static size_t
@@ -448,8 +481,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_as_told, test_large, test_refused,
-        test_terms, test_terms_refused, test_no_marks, test_disk_fails,
-        test_power_cut, test_no_memory, test_terms_beside,
+        test_terms, test_terms_refused, test_no_marks, test_mark_at_end,
+        test_disk_fails, test_power_cut, test_no_memory, test_terms_beside,
         test_term_is_written};
     return run_tests("wal replica", tests, COUNT_OF(tests));
 }

@@ -45,6 +45,7 @@ struct host {
     char address[32];
     pthread_t dialler;
     atomic_uint n_dials, n_reloads;
+    atomic_uint n_looks; /* of the dialler, for requests */
     atomic_bool is_stopping;
     /* written while nobody connects: */
     _Atomic uint64_t relay_bytes; /* a connection breaks after about so many;
@@ -206,6 +207,7 @@ host_dialler(void *arg)
         if (dial_receive_request(host->pair[1], &request) == 0) {
             host_dial(host, &request);
         }
+        atomic_fetch_add(&host->n_looks, 1);
     }
     while (host->relays != NULL) {
         struct relay *relay = host->relays;
