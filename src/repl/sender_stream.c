@@ -133,7 +133,8 @@ name_of(const struct sender_stream *stream)
         : (struct message_text){(const uint8_t *)unknown, sizeof unknown - 1};
 }
 
-/* It has promised a term above this one's: so that it is known to who asks. */
+/* It has promised a term above this one's, or this one to another primary: so
+ * that it is known to who asks. */
 static void
 note_newer_term(struct sender_stream *stream)
 {
@@ -151,7 +152,8 @@ end_link(struct sender_stream *stream)
 {
     const struct link_end *end = &stream->link.end;
     struct message_text name = name_of(stream);
-    bool is_newer = end->reason == LINK_NEWER_TERM;
+    bool is_newer =
+        end->reason == LINK_NEWER_TERM || end->reason == LINK_SAME_TERM;
     char why[512];
 
     node_count_end(stream->node, end);
