@@ -25,6 +25,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { BEGIN_LOOK_US = 10000 /* whether the term is in the log */ };
+
 /* ---- its end ---- */
 
 void
@@ -185,6 +187,14 @@ sender_break(struct sender_stream *stream, const char *why)
 
 /* ---- what comes ---- */
 
+/* False while the first batch of the term is on its way to a disk that fails:
+ * until then the log does not know the term that a welcome would be of. */
+static bool
+has_begun(const struct node *node)
+{
+    return node->position.written >= node->sender.term_seq;
+}
+
 /* Takes the frames that are there, as far as they can be taken. */
 static void
 take_frames(struct sender_stream *stream)
@@ -192,6 +202,10 @@ take_frames(struct sender_stream *stream)
     struct node *node = stream->node;
     struct link_view view = sender_view(node);
 
+    if (!has_begun(node)) {
+        node_wake_at(node, node->now_us + BEGIN_LOOK_US);
+        return;
+    }
     while (sender_may_take(stream)) {
         const uint8_t *bytes = stream->in + stream->in_at;
         size_t len = stream->in_len - stream->in_at;
