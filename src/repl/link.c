@@ -22,6 +22,25 @@ link_reason_text(enum link_reason reason)
     return reasons[reason].text;
 }
 
+/* The branch of that term, where it is the newest one; else 0. */
+static uint64_t
+branch_of(const struct history *history, uint64_t term)
+{
+    const struct history_term *newest =
+        history->n == 0 ? NULL : &history->at[history->n - 1];
+
+    return newest != NULL && newest->term == term ? newest->branch : 0;
+}
+
+bool
+link__is_split(
+    const struct history *one, const struct history *two, uint64_t term)
+{
+    uint64_t a = branch_of(one, term), b = branch_of(two, term);
+
+    return a != 0 && b != 0 && a != b;
+}
+
 static uint8_t
 keep_text(char *out, const struct message_text *text)
 {

@@ -60,6 +60,8 @@ enum {
     X(PURPOSE, MESSAGE_BAD_PURPOSE, "it wants what is not to be had here")    \
     X(NEWER_TERM, MESSAGE_BAD_TERM, "it has promised a later term")           \
     X(OLDER_TERM, MESSAGE_BAD_TERM, "it is of a term that is over")           \
+    X(SAME_TERM, MESSAGE_BAD_TERM,                                            \
+        "it has followed, or been, another primary of the same term")         \
     X(TERM_OVER, MESSAGE_BAD_TERM, "the term of this node is over")           \
     X(BEHIND, MESSAGE_LATE, "the log does not reach back so far any more")    \
     X(TIMEOUT, 0, "nothing came for too long")                                \
@@ -81,7 +83,8 @@ const char *link_reason_text(enum link_reason reason);
 struct link_end {
     enum link_reason reason;
     struct stream_fault fault; /* BAD_FRAME, BAD_ORDER, GAP: what and where */
-    uint64_t term; /* NEWER_TERM, REFUSED: that the other end has promised */
+    uint64_t term; /* NEWER_TERM, SAME_TERM, REFUSED: that the other end has
+                    * promised */
     uint32_t code; /* TOLD: message_code, or one of a later version */
     uint8_t text_len, address_len; /* TOLD: its text. REFUSED: the primary's
                                     * address */
@@ -110,6 +113,13 @@ struct link_order {
     size_t len;
     uint64_t seq, term, until_us;
 };
+
+/* True where two logs have batches of that term by two primaries: both were
+ * told to begin it. What one of them has had acknowledged the other one must
+ * not have in that same term, so that a term has one primary for all who have
+ * had a batch of it. */
+bool link__is_split(
+    const struct history *one, const struct history *two, uint64_t term);
 
 /* The end of a link, from a frame of REFUSED or ERROR; anything wrong in that
  * is LINK_BAD_FRAME. */

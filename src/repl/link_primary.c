@@ -169,6 +169,9 @@ refuse(const struct link_primary *link, const struct link_view *view,
     if (hello->promised > view->term) {
         return LINK_NEWER_TERM;
     }
+    if (link__is_split(view->history, &hello->history, view->term)) {
+        return LINK_SAME_TERM;
+    }
     return can_read(&hello->formats, &self->formats) ? LINK_NONE : LINK_FORMAT;
 }
 

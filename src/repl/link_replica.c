@@ -201,6 +201,10 @@ take_welcome(struct link_replica *link, const struct link_node *node,
         link->end.term = frame->term;
         return end_for(link, LINK_OLDER_TERM);
     }
+    if (link__is_split(history, node->history, frame->term)) {
+        link->end.term = frame->term;
+        return end_for(link, LINK_SAME_TERM);
+    }
     if (!is_verdict_right(node, &welcome)) {
         return end_at(link, LINK_BAD_FRAME, frame, "a verdict that is right",
             STREAM_HEAD_BYTES + PROOF_BYTES + 1);

@@ -177,7 +177,7 @@ node__show(struct node *node)
     shown->is_few = node->sender.refuses_changes;
     shown->is_doubtful = node->config.file.is_doubtful;
     shown->refused_term =
-        node->state == NODE_STATE_LEADING && node->refused_term > node->term
+        node->state == NODE_STATE_LEADING && node->refused_term >= node->term
         ? node->refused_term
         : 0;
     shown->figures = node->figures;

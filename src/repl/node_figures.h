@@ -72,7 +72,7 @@ struct node_shown {
     char primary[MESSAGE_NAME_MAX]; /* what that is called */
     uint64_t fresh_us;     /* when what is shown was new; 0: not known */
     uint64_t heard_us;     /* when something came from the primary; 0: never */
-    uint64_t refused_term; /* above term: see node_priv.h; else 0 */
+    uint64_t refused_term; /* not below term: see node_priv.h; else 0 */
     char why[NODE_WHY_MAX + 1]; /* that there is no link to the primary */
     struct node_lag unshipped;  /* of a primary */
     bool is_few, is_doubtful, is_paused;

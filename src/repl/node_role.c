@@ -217,7 +217,7 @@ ends_term(const struct node *node, const struct node_order *order)
 {
     return node->state == NODE_STATE_LEADING &&
         (order->address[0] != '\0' ? dial__is_there(node->config.dial_fd)
-                                   : node->refused_term > node->term);
+                                   : node->refused_term >= node->term);
 }
 
 /* A primary's term is to end. What has been acknowledged is to be on its

@@ -289,8 +289,8 @@ receiver_end_link(struct receiver *receiver)
     if (end->reason == LINK_TOLD && end->code == MESSAGE_BAD_TERM &&
         receiver->link.term == 0) { /* instead of a welcome */
         snprintf(why, sizeof why,
-            "its term is below %u, which this node has promised: if it is the "
-            "right primary, say replicaof no one there",
+            "its term is not above %u, which this node has promised to another "
+            "one: if it is the right primary, say replicaof no one there",
             receiver->node->config.file.promised);
     } else {
         node_end_text(end, why, sizeof why);

@@ -30,6 +30,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { BEGIN_LOOK_US = 10000 /* whether the term is in the log */ };
+
 /* ---- its end ---- */
 
 void
@@ -135,7 +137,8 @@ name_of(const struct sender_stream *stream)
         : (struct message_text){(const uint8_t *)unknown, sizeof unknown - 1};
 }
 
-/* It has promised a term above this one's: so that it is known to who asks. */
+/* It has promised a term above this one's, or this one to another primary: so
+ * that it is known to who asks. */
 static void
 note_newer_term(struct sender_stream *stream)
 {
@@ -153,7 +156,8 @@ end_link(struct sender_stream *stream)
 {
     const struct link_end *end = &stream->link.end;
     struct message_text name = name_of(stream);
-    bool is_newer = end->reason == LINK_NEWER_TERM;
+    bool is_newer =
+        end->reason == LINK_NEWER_TERM || end->reason == LINK_SAME_TERM;
     char why[512];
 
     node_count_end(stream->node, end);
@@ -203,6 +207,14 @@ sender_refuse(
 
 /* ---- what comes ---- */
 
+/* False while the first batch of the term is on its way to a disk that fails:
+ * until then the log does not know the term that a welcome would be of. */
+static bool
+has_begun(const struct node *node)
+{
+    return node->position.written >= node->sender.term_seq;
+}
+
 /* Takes the frames that are there, as far as they can be taken. */
 static void
 take_frames(struct sender_stream *stream)
@@ -210,6 +222,10 @@ take_frames(struct sender_stream *stream)
     struct node *node = stream->node;
     struct link_view view = sender_view(node);
 
+    if (!has_begun(node)) {
+        node_wake_at(node, node->now_us + BEGIN_LOOK_US);
+        return;
+    }
     while (sender_may_take(stream)) {
         const uint8_t *bytes = stream->in + stream->in_at;
         size_t len = stream->in_len - stream->in_at;

@@ -54,6 +54,14 @@ begin(struct pair *pair)
     meet(pair);
 }
 
+/* Its log is another one, which has nothing of the primary's. */
+static void
+go_astray(struct peer *peer)
+{
+    peer_cut(peer, 0);
+    peer_write(peer, seq_first(2), 0xbbb);
+}
+
 static void
 end(struct pair *pair)
 {
@@ -427,7 +435,7 @@ START_TEST(test_snapshot)
             peer_cut(&pair.b, 0);
             pair.b.directory = (struct link_directory){0};
         } else {
-            pair.b.history.at[0].branch++;
+            go_astray(&pair.b);
         }
         say_welcome(&pair);
         ck_assert_int_eq(pair.down.verdict, MESSAGE_SNAPSHOT);
@@ -494,6 +502,7 @@ START_TEST(test_other_welcome)
             break;
         case 3:
             welcome.history.at[0].branch++;
+            right = LINK_SAME_TERM;
             break;
         case 4:
             term = 4;
@@ -768,7 +777,7 @@ go_to(struct pair *pair, unsigned stage)
 {
     begin(pair);
     if (stage == 3) {
-        pair->b.history.at[0].branch++;
+        go_astray(&pair->b);
     }
     if (stage == 1) {
         primary_says(pair, STREAM_CHALLENGE);

@@ -330,6 +330,42 @@ START_TEST(test_later_term)
 }
 END_TEST
 
+/* Two are primaries of the same term: who has followed one of them does not
+ * follow the other one in it. */
+START_TEST(test_same_term)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    host_open(&w.c, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    WAIT_UNTIL(host_is_followed(&w.a, &w.c));
+    ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
+    ck_assert_int_eq(host_replicaof(&w.c, w.b.address), 0);
+    (void)change_some(&w.b, CHANGES);
+    WAIT_UNTIL(host_is_followed(&w.b, &w.c));
+    host_close(&w.a);
+    host_open(&w.a, NULL); /* by a mistake */
+    uint64_t term = host_stat(&w.b, "term");
+    WAIT_UNTIL(host_stat(&w.a, "term") == term);
+    (void)change_some(&w.a, CHANGES);
+    ck_assert_int_eq(host_replicaof(&w.c, w.a.address), 0);
+    WAIT_UNTIL(host_stat(&w.a, "refused_term") == term);
+    WAIT_UNTIL(is_advised(&w.c));
+    ck_assert_uint_eq(host_stat(&w.c, "cuts"), 0);
+    ck_assert_int_eq(host_replicaof(&w.a, ""), 0);
+    WAIT_UNTIL(atomic_load(&w.c.n_reloads) == 1); /* for the cut */
+    host_load_again(&w.c);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.c));
+    ck_assert_uint_gt(host_stat(&w.a, "term"), term);
+    ck_assert(hosts_are_equal(&w.a, &w.c, "w"));
+    host_close(&w.a);
+    host_close(&w.b);
+    host_close(&w.c);
+    world_fini(&w);
+}
+END_TEST
+
 /* A promotion fails, at each call to the disk: the node goes on following, and
  * is promoted when the disk is well. */
 START_TEST(test_promotion_fails)
@@ -357,11 +393,13 @@ START_TEST(test_promotion_fails)
     }
     ck_assert_uint_gt(n_failed, 2);
     ck_assert(node_leads(w.b.node));
+    /* the first batch of its term may be on its way to the disk still */
+    ck_assert_int_eq(host_replicaof(&w.a, w.b.address), 0);
     WAIT_UNTIL(store_fault(w.b.rig.store) == 0);
     (void)change_some(&w.b, CHANGES);
-    ck_assert_int_eq(host_replicaof(&w.a, w.b.address), 0);
     WAIT_UNTIL(host_is_followed(&w.b, &w.a));
     ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    ck_assert_uint_eq(host_stat(&w.a, "frames_bad"), 0);
     host_close(&w.a);
     host_close(&w.b);
     world_fini(&w);
@@ -1024,9 +1062,9 @@ main(void)
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
         test_twice, test_wait, test_unwanted, test_stop, test_roles,
         test_parting, test_unwritten, test_doubtful_primary, test_full_disk,
-        test_late, test_later_term, test_promotion_fails, test_no_dialler,
-        test_snapshot, test_place, test_strangers, test_garbage, test_too_many,
-        test_slow, test_lag, test_commit_waits, test_crowd, test_places,
-        test_no_descriptors};
+        test_late, test_later_term, test_same_term, test_promotion_fails,
+        test_no_dialler, test_snapshot, test_place, test_strangers,
+        test_garbage, test_too_many, test_slow, test_lag, test_commit_waits,
+        test_crowd, test_places, test_no_descriptors};
     return run_tests("node", tests, COUNT_OF(tests));
 }
