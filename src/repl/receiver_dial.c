@@ -82,7 +82,8 @@ receiver_fail_to_dial(struct receiver *receiver, const char *why)
 }
 
 /* What was put has to be written first, and a copy to be over, with what is
- * left of it: what the other end is told at the beginning does not change until it answers. */
+ * left of it: what the other end is told at the beginning does not change until
+ * it answers. */
 static bool
 may_dial(struct receiver *receiver)
 {

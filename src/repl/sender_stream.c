@@ -95,8 +95,11 @@ sender_end_stream(struct sender_stream *stream, bool gently)
     }
 }
 
-enum log_level
-sender_level(struct sender_stream *stream, enum log_level level)
+/* The level of a line that says why the stream ends, or else would be of that
+ * level. Of those who have followed, it is; others come again each second, or
+ * as often as they like: of these only some are told. */
+static enum log_level
+level_of(struct sender_stream *stream, enum log_level level)
 {
     struct node *node = stream->node;
     struct sender *sender = &node->sender;
@@ -134,7 +137,7 @@ end_link(struct sender_stream *stream)
     stream->node->figures.behind += end->reason == LINK_BEHIND;
     node_end_text(end, why, sizeof why);
     log_line(stream->node->config.logger,
-        sender_level(stream, end->reason == LINK_CUT ? LOG_INFO : LOG_WARNING),
+        level_of(stream, end->reason == LINK_CUT ? LOG_INFO : LOG_WARNING),
         "replica %.*s at %s: %s", (int)stream->link.name_len,
         stream->link.name, stream->address, why);
     sender_end_stream(stream, end->reason != LINK_TIMEOUT);
@@ -143,7 +146,7 @@ end_link(struct sender_stream *stream)
 void
 sender_break(struct sender_stream *stream, const char *why)
 {
-    log_line(stream->node->config.logger, sender_level(stream, LOG_INFO),
+    log_line(stream->node->config.logger, level_of(stream, LOG_INFO),
         "replica %.*s at %s: %s", (int)stream->link.name_len,
         stream->link.name, stream->address, why);
     sender_end_stream(stream, false);
@@ -161,7 +164,7 @@ sender_refuse(
     len = stream_seal(out, STREAM_ERROR, (uint32_t)len, stream->link.term,
         stream->link.session);
     wire_send(&stream->wire, out, len);
-    log_line(stream->node->config.logger, sender_level(stream, LOG_WARNING),
+    log_line(stream->node->config.logger, level_of(stream, LOG_WARNING),
         "replica %.*s at %s is refused: %s", (int)stream->link.name_len,
         stream->link.name, stream->address, text);
     sender_end_stream(stream, true);
