@@ -35,12 +35,6 @@ void sender_break(struct sender_stream *stream, const char *why);
 void sender_refuse(
     struct sender_stream *stream, enum message_code code, const char *text);
 
-/* The level of a line that says why the stream ends, or else would be of that
- * level. Of those who have followed, it is; others come again each second, or
- * as often as they like: of these only some are told. */
-enum log_level sender_level(
-    struct sender_stream *stream, enum log_level level);
-
 /* Frees what nobody uses any more. */
 void sender_release(struct sender_stream *stream);
 void sender_free(struct sender_stream *stream);

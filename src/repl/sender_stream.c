@@ -97,8 +97,11 @@ sender_end_stream(struct sender_stream *stream, bool gently)
     }
 }
 
-enum log_level
-sender_level(struct sender_stream *stream, enum log_level level)
+/* The level of a line that says why the stream ends, or else would be of that
+ * level. Of those who have followed, it is; others come again each second, or
+ * as often as they like: of these only some are told. */
+static enum log_level
+level_of(struct sender_stream *stream, enum log_level level)
 {
     struct node *node = stream->node;
     struct sender *sender = &node->sender;
@@ -164,7 +167,7 @@ end_link(struct sender_stream *stream)
     stream->node->figures.behind += end->reason == LINK_BEHIND;
     node_end_text(end, why, sizeof why);
     log_line(stream->node->config.logger,
-        sender_level(stream, end->reason == LINK_CUT ? LOG_INFO : LOG_WARNING),
+        level_of(stream, end->reason == LINK_CUT ? LOG_INFO : LOG_WARNING),
         "replica %.*s at %s: %s%s", (int)name.len, (const char *)name.at,
         stream->address, why,
         is_newer ? "; if this node is the right primary, say replicaof no one "
@@ -181,7 +184,7 @@ sender_break(struct sender_stream *stream, const char *why)
 {
     struct message_text name = name_of(stream);
 
-    log_line(stream->node->config.logger, sender_level(stream, LOG_INFO),
+    log_line(stream->node->config.logger, level_of(stream, LOG_INFO),
         "replica %.*s at %s: %s", (int)name.len, (const char *)name.at,
         stream->address, why);
     sender_end_stream(stream, false);
@@ -195,13 +198,14 @@ sender_refuse(
         .code = code, .text = {(const uint8_t *)text, (uint8_t)strlen(text)}};
     uint8_t out[LINK_SEND_MAX];
     size_t len = message_put_error(out + STREAM_HEAD_BYTES, &error);
+    struct message_text name = name_of(stream);
 
     len = stream_seal(out, STREAM_ERROR, (uint32_t)len, stream->link.term,
         stream->link.session);
     wire_send(&stream->wire, out, len);
-    log_line(stream->node->config.logger, sender_level(stream, LOG_WARNING),
-        "replica %.*s at %s is refused: %s", (int)stream->link.name_len,
-        stream->link.name, stream->address, text);
+    log_line(stream->node->config.logger, level_of(stream, LOG_WARNING),
+        "replica %.*s at %s is refused: %s", (int)name.len,
+        (const char *)name.at, stream->address, text);
     sender_end_stream(stream, true);
 }
 
