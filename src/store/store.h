@@ -58,11 +58,11 @@ int store_set_replica(struct store *store);
 /* Of a replica. Has the log take over a batch of the primary's under its
  * number, and then the tables, later; store_commit of the last one that was put
  * has the log write all of them at once, which else it does by itself in time.
- * One that it has had is passed over. 0; ERR_LOG_FULL: no room now, to be put again later;
- * ERR_LOG_ORDER: it is not one that can come next (wal_put_batch), and nothing
- * has changed; what store_fault of a primary would say of the log, to be put
- * again later; or why nothing more is applied: ERR_CORRUPT, ERR_NEWER_FORMAT,
- * ERR_MANY_PRODUCERS. May wait for the disk. */
+ * One that it has had is passed over. 0; ERR_LOG_FULL: no room now, to be put
+ * again later; ERR_LOG_ORDER: it is not one that can come next (wal_put_batch),
+ * and nothing has changed; what store_fault of a primary would say of the log,
+ * to be put again later; or why nothing more is applied: ERR_CORRUPT,
+ * ERR_NEWER_FORMAT, ERR_MANY_PRODUCERS. May wait for the disk. */
 int store_put_batch(
     struct store *store, uint64_t seq, const uint8_t *payload, size_t len);
 
