@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Voters: n of them, of which `need` have each change that was acknowledged. So
- * of any n - need + 1 of them one has it. That is all there is to it, as long as
- * those who acknowledge and those who promise go by the same voters: whoever
- * leads holds to the voters of etcd and to those that may be there next. */
+/* Of n voters `need` have each change that was acknowledged. So of any n - need
+ * + 1 of them one has it. That is all there is to it, as long as those who
+ * acknowledge and those who promise go by the same voters: whoever leads holds
+ * to the voters of etcd and to those that may be there next. */
 #include "repl/quorum.h"
 
 #include "base/assert.h"
@@ -84,9 +84,15 @@ bool
 quorum_may_change(const struct quorum_rule *rule, const uint64_t *position,
     uint64_t first, uint64_t committed)
 {
-    uint64_t next = quorum_position(&rule->next, position);
+    struct quorum_voters voters = rule->next;
+    unsigned n = quorum_count(voters.nodes);
+    uint64_t next;
 
     ASSERT(rule->is_changing);
+    if (voters.need > n) { /* any of them may lead: all have it */
+        voters.need = n;
+    }
+    next = quorum_position(&voters, position);
     if (next < first && RULE_HOLDS(FORMER)) {
         return false;
     }

@@ -28,6 +28,12 @@ struct quorum_rule {
     bool is_changing;
 };
 
+static inline uint32_t
+quorum_bit(unsigned node)
+{
+    return UINT32_C(1) << node;
+}
+
 static inline bool
 quorum_has(uint32_t nodes, unsigned node)
 {

@@ -22,8 +22,6 @@
     X(RESIGN, "a primary that promises a later term is none any more")        \
     X(YIELD, "a candidate that promises a later term is none any more")       \
     X(TAKEN_VOTERS, "voters are those that came with the term")               \
-    X(ACK_TERM, "an acknowledgement counts in its own term only")             \
-    X(NEW_LINK, "a new stream of a node begins without a position")           \
     X(DEADLINE, "without copies nothing is acknowledged without a lease")     \
     X(ASK_FIRST, "a primary that others hear is left alone")                  \
     X(ISOLATED, "who has no authority refuses changes")                       \

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* repl/role and repl/quorum in worlds of faults: nothing that was acknowledged
+ * is lost, nothing is done twice, no two nodes acknowledge in one another's
+ * term, and in the end all logs are the same and all is answered. Then with one
+ * rule taken out, where that has to be seen. ROLE_SEED=N is the first seed,
+ * ROLE_SEEDS=N how many there are. */
+#include "repl/role_rules.h"
+#include "unit/check_help.h"
+#include "unit/role_world.h"
+
+#include <stdio.h>
+
+enum { PARTS = 16, SEEDS = 2000 };
+
+static uint64_t
+number_in(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+
+    return text == NULL ? otherwise : strtoull(text, NULL, 10);
+}
+
+START_TEST(test_seeds)
+{
+    uint64_t first = number_in("ROLE_SEED", 1);
+    uint64_t n = number_in("ROLE_SEEDS", SWEEP_PART(long_part(SEEDS)));
+    struct world_result result, sum = {.n_acked = 0};
+
+    for (uint64_t i = (uint64_t)_i; i < n; i += PARTS) {
+        world_run(first + i, &result);
+        ck_assert_msg(result.wrong[0] == '\0', "ROLE_SEED=%llu: %s",
+            (unsigned long long)(first + i), result.wrong);
+        sum.n_acked += result.n_acked;
+        sum.n_terms += result.n_terms;
+        sum.n_sets += result.n_sets;
+        sum.n_faults += result.n_faults;
+    }
+    if (n >= (uint64_t)PARTS * 10) { /* and something has happened */
+        ck_assert_uint_gt(sum.n_acked, n);
+        ck_assert_uint_gt(sum.n_terms, n / PARTS);
+        ck_assert_uint_gt(sum.n_sets, n / PARTS);
+        ck_assert_uint_gt(sum.n_faults, n / PARTS);
+    }
+}
+END_TEST
+
+/* A seed that finds it, of each rule that one of some thousand finds; the
+ * others have a schedule in t/unit/check_role.c. */
+static const struct {
+    enum role_rule rule;
+    unsigned seed;
+} found[] = {
+    {ROLE_RULE_NEED, 1},
+    {ROLE_RULE_VOTERS, 27},
+    {ROLE_RULE_BOTH, 815},
+    {ROLE_RULE_CARRY, 1079},
+    {ROLE_RULE_RETRY, 345},
+    {ROLE_RULE_PROMISES, 15},
+    {ROLE_RULE_DOUBTFUL, 20},
+    {ROLE_RULE_LONGEST, 5},
+    {ROLE_RULE_PARTED, 259},
+    {ROLE_RULE_RESIGN, 647},
+    {ROLE_RULE_TAKEN_VOTERS, 1174},
+    {ROLE_RULE_DEADLINE, 353},
+};
+
+START_TEST(test_rules)
+{
+    struct world_result result;
+
+    for (size_t i = 0; i < COUNT_OF(found); i++) {
+        world_without(0);
+        world_run(found[i].seed, &result);
+        ck_assert_str_eq(result.wrong, "");
+        world_without(UINT64_C(1) << found[i].rule);
+        world_run(found[i].seed, &result);
+        ck_assert_msg(result.wrong[0] != '\0', "rule %d, seed %u",
+            (int)found[i].rule, found[i].seed);
+    }
+    world_without(0);
+}
+END_TEST
+
+/* An etcd that does not compare the term when voters are written. */
+START_TEST(test_etcd)
+{
+    struct world_result result;
+
+    world_etcd_forgets(true);
+    world_run(83, &result);
+    ck_assert(result.wrong[0] != '\0');
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("role_random");
+    TCase *tcase = tcase_create("role_random");
+
+    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
+    tcase_add_loop_test(tcase, test_seeds, 0, PARTS);
+    tcase_add_test(tcase, test_rules);
+    tcase_add_test(tcase, test_etcd);
+    suite_add_tcase(suite, tcase);
+    return run_suite(suite);
+}
