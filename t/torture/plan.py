@@ -480,6 +480,9 @@ def add_replicas(count, away_s=AWAY_S, cut_off=CUT_OFF):
     for harm in ("kill", "stop"):
         tap.add("a replica is away for %g s (%s): no snapshot" % (
             away_s, harm), run_away, away_s, harm)
+    for how in replicas.DISK_FAULTS:
+        tap.add("the disk of the primary is %s for a while" % how,
+                run_disk_fails, how)
     tap.add("a replica has sealed what its primary has not",
             replicas.sealed_apart)
     tap.add("a replica whose log is gone: a snapshot, cut off %d times"
@@ -507,6 +510,11 @@ def run_away(seconds, harm):
     changes, before, after = replicas.away(seconds, harm, tell=tell)
     tap.note("%d changes meanwhile; the primary had %d, then %d KiB" % (
         changes, before, after))
+
+
+def run_disk_fails(how):
+    note_seed()
+    replicas.disk_fails(SEED, how)
 
 
 def run_behind(cut_off):

@@ -19,19 +19,22 @@ Without root the three are processes of one machine, and there is no cut of
 network or power.
 """
 
+import errno
 import random
 import signal
 import subprocess
 import threading
 import time
 
+import faults
 import server
-from clients import Crowd, SCHEMA
+from clients import Crowd, Reader, SCHEMA
 from cluster import Cluster, until
-from daemon import SMALL, need_sound
+from daemon import Place, SMALL, need_sound
 from disk import Disk, MIB
 from net import Network
 from oracle import Lost
+from shim import Shim
 from tap import equal
 
 NAMES = "abc"
@@ -570,6 +573,53 @@ def sealed_apart(path=None):
         cluster.need_same("lanes")
         two.again()
         cluster.need_same("lanes")
+
+
+DISK_FAULTS = {"full": (("write", "allocate", "open"), errno.ENOSPC),
+               "broken": (("write", "sync"), errno.EIO)}
+
+
+def disk_fails(seed, how):
+    """The disk of the primary takes nothing, for a while. Reads go on at both,
+    the replica stays one, changes go on when the disk is well, and what was
+    acknowledged is on the replica, which is promoted then."""
+    calls, error = DISK_FAULTS[how]
+    with Place() as place, Cluster(0) as cluster:
+        shim = Shim(place)
+        trial = faults.Trial(place, seed, "interval", shim)
+        reader = Reader("reader of b", random.Random(seed), ["1.la"])
+        options = (*OPTIONS, "--commit-timeout=%d" % COMMIT_MS)
+        one = cluster.add("a", *options, place=place,
+                          environment=shim.environment())
+        one.start()
+        two = cluster.add("b", *options)
+        two.start()
+        trial.declare(one)
+        cluster.caught_up()
+        trial.load(one)
+        reader.start(two.connect)
+        trial.need_writes()
+        for call in calls:
+            shim.arm(call, "fail", after=trial.source.randrange(3),
+                     error=error)
+        trial.need_refusals()
+        trial.need_reads()
+        count = reader.reads
+        until(lambda: reader.reads > count + faults.ENOUGH or
+              not reader.thread.is_alive(), "reads of the replica")
+        equal(two.sees(role="replica", link_status="up"), True)
+        shim.disarm()
+        trial.need_writes()
+        trial.end()
+        reader.end()
+        equal((reader.fault, reader.refused), (None, None))
+        cluster.need_same("lanes")
+        trial.settle(one)
+        one.murder()
+        two.wait_for(link_status="down")
+        two.promote()
+        trial.settle(two)
+        need_sound(place)
 
 
 def need_line(connection, wanted):
