@@ -5,8 +5,8 @@
  * be closed. So a change has a connection of its own; and it goes to another
  * endpoint only where not a byte of it has left.
  *
- * That is so where libcurl got no connection, or ran out of time before the
- * request's turn came; of everything else it is not known.
+ * That is so where libcurl got no connection, with TLS where there is any, or ran
+ * out of time before it had one; of everything else it is not known.
  *
  * What comes is handed on outside of libcurl's own callbacks, so that who is
  * told may begin and end calls. */
@@ -289,7 +289,8 @@ outcome_of(const struct http_call *call, CURLcode code)
     case CURLE_SSL_CERTPROBLEM:
         return TRANSPORT_UNSENT;
     case CURLE_OPERATION_TIMEDOUT:
-        (void)curl_easy_getinfo(call->easy, CURLINFO_PRETRANSFER_TIME_T, &us);
+        /* 0 on a connection that was used before, too: no change is */
+        (void)curl_easy_getinfo(call->easy, CURLINFO_CONNECT_TIME_T, &us);
         return us == 0 ? TRANSPORT_UNSENT : TRANSPORT_UNSURE;
     default:
         return TRANSPORT_UNSURE;
