@@ -483,8 +483,7 @@ take(struct world *world, bool is_up, const uint8_t *at, size_t len)
 }
 
 /* The first n bytes have arrived. Frames stand behind each other; where a
- * flipped bit has made one longer than all there is, nothing begins any more.
- */
+ * flipped bit has made one longer than all there is, none begins any more. */
 static void
 wire_move(struct wire *wire, size_t n)
 {
