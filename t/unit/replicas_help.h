@@ -73,7 +73,8 @@ note_more(struct wal_follow *follow)
     (void)follow;
 }
 
-/* Puts what one has to the other, from where that stands up to batch seq. */
+/* Puts what one has to the other, from where that stands up to batch seq, and
+ * waits until it is written. */
 static inline void
 feed_to(struct rig *from, struct rig *to, uint64_t seq)
 {
@@ -96,6 +97,7 @@ feed_to(struct rig *from, struct rig *to, uint64_t seq)
         ck_assert_int_eq(err, 0);
     }
     wal_follow_close(&follow);
+    (void)copy_written(to);
 }
 
 /* The same up to its end, and it is applied. */
