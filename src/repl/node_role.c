@@ -233,6 +233,7 @@ begin_parting(struct node *node, struct node_order *order)
     }
     store_refuse_changes(node->config.store, ERR_NOT_PRIMARY);
     qsbr_wait(node->config.store->qsbr); /* for who had asked before */
+    node_look(node); /* what they have changed is in what the log was given */
     node->parting = order;
     node->part_by_us = node_clock_us(node) + node->config.max_lag_ms * 1000;
 }
@@ -247,7 +248,7 @@ look_at_parting(struct node *node)
         return true;
     }
     bool leads = node->state == NODE_STATE_LEADING;
-    if (leads && !sender_all_have(node, node->position.written) &&
+    if (leads && !sender_all_have(node, node->position.given) &&
         node->now_us < node->part_by_us) {
         node_wake_at(node, node->now_us + PARTING_LOOK_US);
         return false;

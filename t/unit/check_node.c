@@ -520,6 +520,48 @@ START_TEST(test_unwritten)
 }
 END_TEST
 
+/* A change that was made just before, and is not in the log's file yet, is
+ * waited for, too: it is acknowledged as soon as it is. */
+START_TEST(test_parting_unwritten)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    host_close(&w.a);
+    struct disk *disk = w.a.rig.data.disk;
+    const struct disk_calls *plain = disk->calls;
+    struct disk_calls calls = *plain;
+    write_file = calls.write;
+    calls.write = write_held;
+    disk->calls = &calls;
+    host_open(&w.a, NULL);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    struct cell_key key = cell_of(quiet_schema(w.a.rig.store), 1, "wb");
+    struct change change = change_of(&key, CHANGE_INCR, 1);
+    atomic_store(&holds_writes, true);
+    uint64_t seq = do_changes(w.a.rig.store, &change, 1);
+    ck_assert_uint_gt(seq, host_last(&w.a));
+    struct parting parting = {.host = &w.a, .address = w.b.address};
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, part, &parting), 0);
+    WAIT_UNTIL(store_fault(w.a.rig.store) == ERR_NOT_PRIMARY);
+    unsigned n_looks = atomic_load(&w.a.n_looks);
+    WAIT_UNTIL(atomic_load(&w.a.n_looks) - n_looks > 2);
+    ck_assert(node_leads(w.a.node));
+    atomic_store(&holds_writes, false);
+    ck_assert_int_eq(rig_commit(&w.a.rig, seq), STORE_COMMITTED);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
+    WAIT_UNTIL(host_is_followed(&w.b, &w.a));
+    ck_assert_uint_eq(host_stat(&w.a, "cuts"), 0);
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.a);
+    disk->calls = plain;
+    host_close(&w.b);
+    world_fini(&w);
+}
+END_TEST
+
 /* The machine of a primary was started anew: what it has lost is on a replica.
  */
 static void
@@ -1061,10 +1103,11 @@ main(void)
 {
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
         test_twice, test_wait, test_unwanted, test_stop, test_roles,
-        test_parting, test_unwritten, test_doubtful_primary, test_full_disk,
-        test_late, test_later_term, test_same_term, test_promotion_fails,
-        test_no_dialler, test_snapshot, test_place, test_strangers,
-        test_garbage, test_too_many, test_slow, test_lag, test_commit_waits,
-        test_crowd, test_places, test_no_descriptors};
+        test_parting, test_unwritten, test_parting_unwritten,
+        test_doubtful_primary, test_full_disk, test_late, test_later_term,
+        test_same_term, test_promotion_fails, test_no_dialler, test_snapshot,
+        test_place, test_strangers, test_garbage, test_too_many, test_slow,
+        test_lag, test_commit_waits, test_crowd, test_places,
+        test_no_descriptors};
     return run_tests("node", tests, COUNT_OF(tests));
 }
