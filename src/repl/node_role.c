@@ -253,11 +253,15 @@ look_at_parting(struct node *node)
         node_wake_at(node, node->now_us + PARTING_LOOK_US);
         return false;
     }
+    int err = !leads                ? ERR_CLOSED
+        : order->address[0] != '\0' ? follow(node, order->address)
+                                    : renew(node);
+
     node->parting = NULL;
-    answer(order,
-        !leads                          ? ERR_CLOSED
-            : order->address[0] != '\0' ? follow(node, order->address)
-                                        : renew(node));
+    if (node->state == NODE_STATE_LEADING && err != 0) {
+        sender_take_changes(node); /* who connects has gone meanwhile */
+    }
+    answer(order, err);
     return true;
 }
 

@@ -464,6 +464,45 @@ START_TEST(test_parting)
 }
 END_TEST
 
+static void *
+part_in_vain(void *context)
+{
+    struct parting *parting = context;
+    ck_assert_int_eq(
+        host_replicaof(parting->host, parting->address), ERR_NO_DIALLER);
+    return NULL;
+}
+
+/* Who connects goes while a primary waits for its replicas: it stays one, and
+ * takes changes again. */
+START_TEST(test_parting_in_vain)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    atomic_store(&w.b.relay_bytes, UINT64_MAX);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    atomic_store(&w.b.is_stuck, true);
+    for (int i = 0; i < ROUNDS; i++) {
+        (void)change_some(&w.a, CHANGES);
+    }
+    struct parting parting = {.host = &w.a, .address = w.b.address};
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, part_in_vain, &parting), 0);
+    WAIT_UNTIL(store_fault(w.a.rig.store) == ERR_NOT_PRIMARY);
+    ck_assert_int_eq(shutdown(w.a.pair[1], SHUT_RDWR), 0);
+    atomic_store(&w.b.is_stuck, false);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert(node_leads(w.a.node));
+    ck_assert_int_eq(store_fault(w.a.rig.store), 0);
+    (void)change_some(&w.a, CHANGES);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
 static int (*write_file)(
     struct disk *disk, int fd, const void *bytes, size_t len, uint64_t at);
 static atomic_bool holds_writes;
@@ -1104,10 +1143,10 @@ main(void)
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
         test_twice, test_wait, test_unwanted, test_stop, test_roles,
         test_parting, test_unwritten, test_parting_unwritten,
-        test_doubtful_primary, test_full_disk, test_late, test_later_term,
-        test_same_term, test_promotion_fails, test_no_dialler, test_snapshot,
-        test_place, test_strangers, test_garbage, test_too_many, test_slow,
-        test_lag, test_commit_waits, test_crowd, test_places,
+        test_parting_in_vain, test_doubtful_primary, test_full_disk, test_late,
+        test_later_term, test_same_term, test_promotion_fails, test_no_dialler,
+        test_snapshot, test_place, test_strangers, test_garbage, test_too_many,
+        test_slow, test_lag, test_commit_waits, test_crowd, test_places,
         test_no_descriptors};
     return run_tests("node", tests, COUNT_OF(tests));
 }
