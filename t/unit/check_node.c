@@ -223,7 +223,7 @@ START_TEST(test_roles)
     ck_assert_str_eq(follows, w.b.address);
     ck_assert_int_eq(store_fault(w.a.rig.store), ERR_NOT_PRIMARY);
     WAIT_UNTIL(atomic_load(&w.a.n_reloads) == 1); /* for the cut */
-    ck_assert_uint_eq(host_stat(&w.a, "cuts"), 1);
+    WAIT_UNTIL(host_stat(&w.a, "cuts") == 1);
     ck_assert_uint_ge(host_stat(&w.a, "cut_batches"), 1);
     host_load_again(&w.a);
     WAIT_UNTIL(host_is_followed(&w.b, &w.a));
@@ -320,7 +320,7 @@ START_TEST(test_later_term)
     WAIT_UNTIL(host_is_followed(&w.a, &w.c));
     ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
     ck_assert(hosts_are_equal(&w.a, &w.c, "w"));
-    ck_assert(host_says(&w.b, "link_error", ""));
+    WAIT_UNTIL(host_says(&w.b, "link_error", ""));
     term = host_stat(&w.a, "term");
     ck_assert_int_eq(host_replicaof(&w.a, ""), 0); /* there is no need */
     ck_assert_uint_eq(host_stat(&w.a, "term"), term);
@@ -1049,6 +1049,16 @@ come_and_go(struct host *host, unsigned i)
     (void)close(fd);
 }
 
+/* True where the first file that the log has is a later one, once it has let go
+ * of those that are not needed. */
+static bool
+lets_go(struct host *host, uint64_t first)
+{
+    (void)change_some(host, 1);
+    ck_assert_int_eq(rig_checkpoint(&host->rig), 0);
+    return rig_stat(&host->rig, "first_file") > first;
+}
+
 /* The log is kept for so many that have gone, and not for those who went
  * first. */
 START_TEST(test_places)
@@ -1073,7 +1083,7 @@ START_TEST(test_places)
     WAIT_UNTIL(host_stat(&w.a, "places_dropped") == 2);
     WAIT_UNTIL(host_stat(&w.a, "places") == SENDER_PLACES_MAX);
     fill_files(&w.a);
-    ck_assert_uint_gt(rig_stat(&w.a.rig, "first_file"), first);
+    WAIT_UNTIL(lets_go(&w.a, first)); /* another thread closes these places */
     host_close(&w.a);
     world_fini(&w);
 }
