@@ -69,6 +69,9 @@ lead(struct node *node)
     file.promised = (uint32_t)term;
     file.is_doubtful = false; /* who says so has decided that it counts */
     err = node_write_file(node, &file);
+    /* as of sender_begin, for the store takes changes before that */
+    store_refuse_changes(node->config.store,
+        node->config.min_replicas > 0 ? ERR_FEW_REPLICAS : 0);
     if (err == 0) {
         err = store_begin_term(node->config.store, node->config.name.text,
             node->config.name.len, (uint32_t)term, &seq);
