@@ -165,9 +165,11 @@ node_reload(struct node *node)
 
 /* ---- orders ---- */
 
+/* Who asks for figures behind it is shown what has come of it. */
 static void
-answer(struct node_order *order, int err)
+answer(struct node *node, struct node_order *order, int err)
 {
+    node__show(node);
     order->err = err;
     order->call.done_fn(&order->call);
 }
@@ -231,7 +233,7 @@ begin_parting(struct node *node, struct node_order *order)
     int err = order->address[0] != '\0' ? 0 : note_refused(node);
 
     if (err != 0) {
-        answer(order, err);
+        answer(node, order, err);
         return;
     }
     store_refuse_changes(node->config.store, ERR_NOT_PRIMARY);
@@ -264,7 +266,7 @@ look_at_parting(struct node *node)
     if (node->state == NODE_STATE_LEADING && err != 0) {
         sender_take_changes(node); /* who connects has gone meanwhile */
     }
-    answer(order, err);
+    answer(node, order, err);
     return true;
 }
 
@@ -326,7 +328,7 @@ node__do_orders(struct node *node)
         if (ends_term(node, order)) {
             begin_parting(node, order);
         } else {
-            answer(order, do_order(node, order));
+            answer(node, order, do_order(node, order));
         }
     }
 }
