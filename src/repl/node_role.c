@@ -69,6 +69,9 @@ lead(struct node *node)
     file.promised = (uint32_t)term;
     file.is_doubtful = false; /* who says so has decided that it counts */
     err = node_write_file(node, &file);
+    /* as of sender_begin, for the store takes changes before that */
+    store_refuse_changes(node->config.store,
+        node->config.min_replicas > 0 ? ERR_FEW_REPLICAS : 0);
     if (err == 0) {
         err = store_begin_term(node->config.store, node->config.name.text,
             node->config.name.len, (uint32_t)term, &seq);
@@ -162,9 +165,11 @@ node_reload(struct node *node)
 
 /* ---- orders ---- */
 
+/* Who asks for figures behind it is shown what has come of it. */
 static void
-answer(struct node_order *order, int err)
+answer(struct node *node, struct node_order *order, int err)
 {
+    node__show(node);
     order->err = err;
     order->call.done_fn(&order->call);
 }
@@ -228,11 +233,12 @@ begin_parting(struct node *node, struct node_order *order)
     int err = order->address[0] != '\0' ? 0 : note_refused(node);
 
     if (err != 0) {
-        answer(order, err);
+        answer(node, order, err);
         return;
     }
     store_refuse_changes(node->config.store, ERR_NOT_PRIMARY);
     qsbr_wait(node->config.store->qsbr); /* for who had asked before */
+    node_look(node); /* what they have changed is in what the log was given */
     node->parting = order;
     node->part_by_us = node_clock_us(node) + node->config.max_lag_ms * 1000;
 }
@@ -247,16 +253,20 @@ look_at_parting(struct node *node)
         return true;
     }
     bool leads = node->state == NODE_STATE_LEADING;
-    if (leads && !sender_all_have(node, node->position.written) &&
+    if (leads && !sender_all_have(node, node->position.given) &&
         node->now_us < node->part_by_us) {
         node_wake_at(node, node->now_us + PARTING_LOOK_US);
         return false;
     }
+    int err = !leads                ? ERR_CLOSED
+        : order->address[0] != '\0' ? follow(node, order->address)
+                                    : renew(node);
+
     node->parting = NULL;
-    answer(order,
-        !leads                          ? ERR_CLOSED
-            : order->address[0] != '\0' ? follow(node, order->address)
-                                        : renew(node));
+    if (node->state == NODE_STATE_LEADING && err != 0) {
+        sender_take_changes(node); /* who connects has gone meanwhile */
+    }
+    answer(node, order, err);
     return true;
 }
 
@@ -318,7 +328,7 @@ node__do_orders(struct node *node)
         if (ends_term(node, order)) {
             begin_parting(node, order);
         } else {
-            answer(order, do_order(node, order));
+            answer(node, order, do_order(node, order));
         }
     }
 }

@@ -259,6 +259,13 @@ look_for_replicas(struct node *node)
 }
 
 void
+sender_take_changes(struct node *node)
+{
+    store_refuse_changes(node->config.store,
+        node->sender.refuses_changes ? ERR_FEW_REPLICAS : 0);
+}
+
+void
 sender_begin(struct node *node, uint64_t seq)
 {
     struct sender *sender = &node->sender;
@@ -269,8 +276,7 @@ sender_begin(struct node *node, uint64_t seq)
         node->position.written_bytes, node->now_us);
     commit_waits_begin(&sender->waits, node->position.written);
     sender->refuses_changes = node->config.min_replicas > 0;
-    store_refuse_changes(
-        node->config.store, sender->refuses_changes ? ERR_FEW_REPLICAS : 0);
+    sender_take_changes(node);
     node_set_committed(node, node->config.semi_sync == 0 ? UINT64_MAX : 0);
     receiver_clear_remains(node);
 }

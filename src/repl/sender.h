@@ -113,6 +113,10 @@ void sender_fini(struct node *node);
 /* The node is a primary whose term begins with batch seq. */
 void sender_begin(struct node *node, uint64_t seq);
 
+/* The primary goes on after all: changes are taken, if there are replicas
+ * enough. */
+void sender_take_changes(struct node *node);
+
 /* What is to be done now. */
 void sender_turn(struct node *node);
 
