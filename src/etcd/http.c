@@ -5,8 +5,8 @@
  * be closed. So a change has a connection of its own; and it goes to another
  * endpoint only where not a byte of it has left.
  *
- * That is so where libcurl got no connection, with TLS where there is any, or ran
- * out of time before it had one; of everything else it is not known.
+ * That is so where libcurl got no connection, or ran out of time before it had
+ * one; of everything else it is not known.
  *
  * What comes is handed on outside of libcurl's own callbacks, so that who is
  * told may begin and end calls. */
