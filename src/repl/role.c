@@ -376,6 +376,7 @@ role_verify(const struct role *role)
     ASSERT(role->state != ROLE_REPLICA || role->term == 0);
     ASSERT(role->state < ROLE_GATHERING || role->term != 0);
     ASSERT(role->term == 0 || role->term == role->promising);
+    ASSERT(role->state == ROLE_HANDING || !role->is_hand_due);
     if (role__leads(role)) {
         ASSERT(role->promised == role->term);
         ASSERT(role->first > 0);

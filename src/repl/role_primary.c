@@ -48,6 +48,7 @@ role__resign(struct role *role, uint64_t now_us)
     role->is_set_sent = role->is_set_refused = role->is_set_open = false;
     role->changes = ROLE_CHANGES_REFUSED; /* CEDE says so */
     role->heir = ROLE_NOBODY;
+    role->is_hand_due = false;
     role->is_cede_due = role->is_revoke_due = role->is_look_due = true;
 }
 

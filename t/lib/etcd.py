@@ -4,6 +4,7 @@ they answer."""
 
 import base64
 import ctypes
+import http.client
 import json
 import os
 import random
@@ -14,7 +15,6 @@ import subprocess
 import tempfile
 import threading
 import time
-import urllib.error
 import urllib.request
 
 import tap
@@ -23,6 +23,10 @@ from server import LIMIT_S
 # Below the ports that the kernel gives out, so that a member that was killed
 # finds its own again.
 PORTS = range(20000, 32000)
+
+# What a member may take: a file of its log takes 61 MiB from the start, and the
+# next one is made before that is full.
+MEMBER_BYTES = 160 << 20
 LIBC = ctypes.CDLL(None)
 
 
@@ -41,12 +45,19 @@ def free_ports(n):
     return found
 
 
-def fast_directory():
-    """On a file system in memory, where there is one: a disk that others use
-    makes etcd slow."""
+def has_room(directory, n):
+    if not os.access(directory, os.W_OK):
+        return False
+    found = os.statvfs(directory)
+    return found.f_bavail * found.f_frsize >= n * MEMBER_BYTES
+
+
+def fast_directory(n):
+    """On a file system in memory, where there is one with room for n members (a
+    container's often has 64 MiB): a disk that others use makes etcd slow."""
     shm = "/dev/shm"
     return tempfile.mkdtemp(
-        prefix="tallyd-etcd-", dir=shm if os.access(shm, os.W_OK) else None)
+        prefix="tallyd-etcd-", dir=shm if has_room(shm, n) else None)
 
 
 def end_with_test():
@@ -98,7 +109,7 @@ class Cluster:
     def __init__(self, n=1, certificates=None):
         if shutil.which("etcd") is None:
             raise tap.Skip("etcd is not installed")
-        self.directory = fast_directory()
+        self.directory = fast_directory(n)
         self.options = []
         self.scheme = "http"
         self.context = None
@@ -126,7 +137,7 @@ class Cluster:
             for member in self.members:
                 member.start()
             while time.monotonic() < end and self.are_running():
-                if self.is_ready():
+                if self.is_ready() and self.are_running():
                     return
                 time.sleep(0.05)
             tap.check(time.monotonic() < end, "etcd does not begin")
@@ -137,20 +148,24 @@ class Cluster:
         return all(one.process.poll() is None for one in self.members)
 
     def is_ready(self):
+        """All of them answer."""
         try:
-            self.call("kv/range", {"key": encode("x")})
+            for number in range(len(self.members)):
+                self.call("kv/range", {"key": encode("x")}, number)
             return True
-        except (OSError, urllib.error.URLError):
+        except (OSError, ValueError, http.client.HTTPException):
             return False
 
     def call(self, path, body, member=0):
         """What a member answers; by Python, so that nothing of tallyd's is
-        asked whether it is right."""
+        asked whether it is right, and through no proxy of the machine's."""
         request = urllib.request.Request(
             "%s/v3/%s" % (self.members[member].url(), path),
             data=json.dumps(body).encode())
-        with urllib.request.urlopen(
-                request, timeout=LIMIT_S, context=self.context) as answer:
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}),
+            urllib.request.HTTPSHandler(context=self.context))
+        with opener.open(request, timeout=LIMIT_S) as answer:
             return json.loads(answer.read())
 
     def value(self, key, member=0):
@@ -166,12 +181,14 @@ class Cluster:
         return int(answer["header"]["revision"])
 
     def leader(self):
-        """The number of the member that leads."""
-        for number, member in enumerate(self.members):
-            if member.process.poll() is None:
+        """The number of the member that leads; all are there."""
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end:
+            for number in range(len(self.members)):
                 answer = self.call("maintenance/status", {}, number)
-                if answer["leader"] == answer["header"]["member_id"]:
+                if answer.get("leader") == answer["header"]["member_id"]:
                     return number
+            time.sleep(0.05)  # an election is under way
         raise AssertionError("no member leads")
 
     def urls(self):

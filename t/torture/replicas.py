@@ -607,7 +607,7 @@ def disk_fails(seed, how):
         count = reader.reads
         until(lambda: reader.reads > count + faults.ENOUGH or
               not reader.thread.is_alive(), "reads of the replica")
-        equal(two.sees(role="replica", link_status="up"), True)
+        two.wait_for(role="replica", link_status="up")
         shim.disarm()
         trial.need_writes()
         trial.end()

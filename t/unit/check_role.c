@@ -570,6 +570,43 @@ START_TEST(test_hand_over)
 }
 END_TEST
 
+/* A later term comes between SWITCH and HAND: nothing of it is left for the
+ * next time that this node leads. */
+START_TEST(test_hand_cut)
+{
+    struct role_order order;
+
+    start(&config, 1, false);
+    lead(2);
+    role_set_log(&role, seq_make(2, 4), seq_make(2, 4));
+    role_linked(&role, 1, now_us);
+    ack(1, seq_make(2, 4));
+    ck_assert(role_hand_over(&role, 1, now_us));
+    do {
+        role_next(&role, now_us, &order);
+        ck_assert_int_ne(order.what, ROLE_DO_WAIT);
+    } while (order.what != ROLE_DO_SWITCH);
+    role_asked(&role, 2, 5, false, now_us);
+    turn();
+    ck_assert_int_eq(role.state, ROLE_REPLICA);
+    ck_assert(ordered(ROLE_DO_HAND) == NULL);
+    role_promised(&role, 5, now_us);
+    turn();
+
+    lead(6);
+    role_set_log(&role, seq_make(6, 4), seq_make(6, 4));
+    role_linked(&role, 1, now_us);
+    ack(1, seq_make(6, 3));
+    ck_assert(role_hand_over(&role, 1, now_us));
+    turn();
+    ck_assert(ordered(ROLE_DO_HAND) == NULL); /* it has not all yet */
+    ack(1, seq_make(6, 4));
+    turn();
+    ck_assert_uint_eq(ordered(ROLE_DO_SWITCH)->seq, seq_make(6, 4));
+    ck_assert_uint_eq(ordered(ROLE_DO_HAND)->node, 1);
+}
+END_TEST
+
 /* The key goes while the voters hear the primary: it is put back. */
 START_TEST(test_keep)
 {
@@ -626,8 +663,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_schedules, test_first, test_never,
-        test_candidate, test_streams, test_old_look, test_hand_over, test_keep,
-        test_refused};
+        test_candidate, test_streams, test_old_look, test_hand_over,
+        test_hand_cut, test_keep, test_refused};
 
     return run_tests("role", tests, COUNT_OF(tests));
 }
