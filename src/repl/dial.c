@@ -55,6 +55,8 @@ dial_split(const char *address, char host[DIAL_ADDRESS_MAX + 1],
         }
         address++;
         host_len -= 2;
+    } else if (memchr(address, ':', host_len) != NULL) {
+        return false; /* an IPv6 address, perhaps one without a port */
     }
     if (host_len == 0) {
         return false;

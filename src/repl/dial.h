@@ -30,8 +30,9 @@ struct dial_reply {
 };
 
 /* Takes HOST:PORT apart: a name or an address of 1 byte or more without white
- * space, in brackets or not (an IPv6 address then ends at the last colon), and
- * a port of 1 to 65535. False where it is no such thing. Pure. */
+ * space, in brackets where it has colons (of 2001:db8::7 nobody knows whether
+ * 7 is a port), and a port of 1 to 65535. False where it is no such thing.
+ * Pure. */
 bool dial_split(const char *address, char host[DIAL_ADDRESS_MAX + 1],
     char port[DIAL_PORT_MAX + 1]);
 

@@ -18,10 +18,10 @@ START_TEST(test_addresses)
     } good[] = {{"a:1", "a", "1"},
         {"db1.example:65535", "db1.example", "65535"},
         {"127.0.0.1:11213", "127.0.0.1", "11213"}, {"[::1]:5", "::1", "5"},
-        {"::1:5", "::1", "5"}, {"[fe80::1%eth0]:5", "fe80::1%eth0", "5"}};
+        {"[fe80::1%eth0]:5", "fe80::1%eth0", "5"}};
     static const char *const bad[] = {"", "a", "a:", ":1", "[]:1", "[:1",
         "[a:1", "a]:1", "a:0", "a:65536", "a:123456", "a:1x", "a b:1", "a\n:1",
-        "a:-1", "a: 1"};
+        "a:-1", "a: 1", "::1:5", "2001:db8::7", "::1"};
     char host[DIAL_ADDRESS_MAX + 1], port[DIAL_PORT_MAX + 1];
     char is_long[DIAL_ADDRESS_MAX + 2];
 
