@@ -38,6 +38,29 @@ may_tell(struct receiver *receiver)
     return true;
 }
 
+/* The store takes nothing for some time. What is committed meanwhile is said
+ * behind the batch that waits here, and it may be what the store waits for, in a
+ * checkpoint that would make room: so the node comes again, and is told at the
+ * beginning. False: the link is over. */
+static bool
+ask_anew(struct receiver *receiver)
+{
+    uint64_t now_us = receiver->node->now_us;
+
+    if (receiver->paused_us == 0 ||
+        receiver->node->position.written < receiver->put) {
+        receiver->paused_us = now_us; /* what it has comes first: may_dial */
+    }
+    if (now_us - receiver->paused_us < receiver->node->self.timeout_us) {
+        return true;
+    }
+    receiver->has_failed = true;
+    receiver_break(receiver,
+        "nothing can be taken here: what is committed is "
+        "asked for anew");
+    return false;
+}
+
 /* Takes note that the store has not taken a batch. False: the link is over. */
 static bool
 pause_for(struct receiver *receiver, int err)
@@ -56,7 +79,7 @@ pause_for(struct receiver *receiver, int err)
         node_wake_at(node,
             node->now_us +
                 (err == ERR_LOG_FULL ? 1U : 10U) * RECEIVER_RETRY_MS * 1000);
-        return true;
+        return err == ERR_LOG_FULL || ask_anew(receiver);
     }
     receiver->rest_ms = RECEIVER_REST_MS_MAX;
     receiver->has_failed = true;
@@ -76,6 +99,7 @@ note_put(struct receiver *receiver)
     receiver->is_paused = false;
     receiver->has_failed = false;
     receiver->put_err = 0;
+    receiver->paused_us = 0;
     receiver->put = receiver->batch.seq;
     receiver->node->figures.received_batches++;
     if (receiver->is_pause_told) {

@@ -58,6 +58,8 @@ struct receiver {
     int put_err;        /* that the store said last; 0: it took a batch */
     bool has_failed;    /* the store refused a batch for good, and no other one
                         * has been taken since */
+    uint64_t paused_us; /* since then the store takes nothing for want of room;
+                         * 0: it does */
     bool is_pause_told; /* the log says that nothing is taken */
     uint64_t told_us;   /* when it did; 0: never */
 

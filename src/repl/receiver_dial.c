@@ -163,6 +163,7 @@ join(struct receiver *receiver, int fd)
     receiver->in_at = receiver->in_len = 0;
     receiver->has_batches = receiver->has_batch = false;
     receiver->is_paused = receiver->is_following = false;
+    receiver->paused_us = 0;
     node->figures.links++;
     wire_read_on(&receiver->wire, true);
 }

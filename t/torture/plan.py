@@ -492,6 +492,8 @@ def add_replicas(count, away_s=AWAY_S, cut_off=CUT_OFF):
 def add_machines(count):
     """What does."""
     add_rounds(count, True)
+    tap.add("the disk of a replica is full for a while",
+            replicas.full_replica)
     tap.add("the primary loses the end of its log: its replicas are cut",
             run_lost_tail, max(2, count // 50))
 

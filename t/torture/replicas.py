@@ -20,6 +20,7 @@ network or power.
 """
 
 import errno
+import os
 import random
 import signal
 import subprocess
@@ -49,8 +50,10 @@ NUMB_DEPTH = 8
 LOAD_S_MAX = 0.6
 HARM_S_MAX = 1.5
 TIMEOUT_S = 2    # --repl-timeout: a peer that says nothing is gone
-COMMIT_MS = 1000
+COMMIT_S = 1000 # longer than a round: what waits is answered in the end
 RETRY_S = 0.005
+FULL_BYTES = 48 * MIB
+FULL_DEPTH = 500  # changes at a time
 OPTIONS = ("--semi-sync=1", "--min-replicas-to-write=0",
            "--repl-timeout=%d" % TIMEOUT_S, *SMALL)
 
@@ -177,7 +180,7 @@ class World:
         self.network = Network(NAMES) if has_root else None
         self.kind = kind
         self.options = [*OPTIONS, "--sync=" + mode,
-                        "--commit-timeout=%d" % COMMIT_MS]
+                        "--commit-timeout=%d" % COMMIT_S]
         self.cluster = Cluster(0)
         self.head = None  # the primary, or who is to be it
         self.clients = Clients(self.source, self)
@@ -579,6 +582,39 @@ DISK_FAULTS = {"full": (("write", "allocate", "open"), errno.ENOSPC),
                "broken": (("write", "sync"), errno.EIO)}
 
 
+def takes(connection, count):
+    """True where so many changes are acknowledged."""
+    connection.send("".join("incr %d.la 1\r\n" % n for n in range(count)))
+    answers = [connection.line().decode("latin-1") for _ in range(count)]
+    for answer in answers:
+        if not answer.isdigit():
+            Numbered.need_error(answer)
+    return all(answer.isdigit() for answer in answers)
+
+
+def full_replica():
+    """The disk of a replica is full, which --semi-sync waits for: nothing is
+    acknowledged, it is read, and all goes on by itself when there is room. Its
+    checkpoint, which makes some, waits for what the primary says behind the
+    batches that it cannot take."""
+    with Disk("ext4", FULL_BYTES) as disk, Cluster(0) as cluster:
+        options = (*OPTIONS, "--commit-timeout=1")
+        one = cluster.add("a", *options)
+        one.start()
+        two = cluster.add("b", *options, place=disk)
+        two.start()
+        with one.connect() as connection:
+            connection.tell(*SCHEMA)
+            cluster.caught_up()
+            faults.fill_up(disk)
+            until(lambda: not takes(connection, FULL_DEPTH), "refusals")
+            with two.connect() as reader:
+                equal(len(reader.get("1.la")), 1, "values read")
+            os.unlink(faults.filler(disk))
+            until(lambda: takes(connection, 1), "changes")
+        cluster.need_same("lanes")
+
+
 def disk_fails(seed, how):
     """The disk of the primary takes nothing, for a while. Reads go on at both,
     the replica stays one, changes go on when the disk is well, and what was
@@ -588,7 +624,7 @@ def disk_fails(seed, how):
         shim = Shim(place)
         trial = faults.Trial(place, seed, "interval", shim)
         reader = Reader("reader of b", random.Random(seed), ["1.la"])
-        options = (*OPTIONS, "--commit-timeout=%d" % COMMIT_MS)
+        options = (*OPTIONS, "--commit-timeout=%d" % COMMIT_S)
         one = cluster.add("a", *options, place=place,
                           environment=shim.environment())
         one.start()
