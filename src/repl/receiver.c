@@ -39,9 +39,9 @@ may_tell(struct receiver *receiver)
 }
 
 /* The store takes nothing for some time. What is committed meanwhile is said
- * behind the batch that waits here, and it may be what the store waits for, in a
- * checkpoint that would make room: so the node comes again, and is told at the
- * beginning. False: the link is over. */
+ * behind the batch that waits here, and it may be what the store waits for, in
+ * a checkpoint that would make room: so the node comes again, and is told at
+ * the beginning. False: the link is over. */
 static bool
 ask_anew(struct receiver *receiver)
 {
