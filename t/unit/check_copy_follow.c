@@ -111,11 +111,11 @@ START_TEST(test_nothing_committed)
     ck_assert_uint_eq(position_of(&b).written, join.last_seq);
     store_set_committed(a.store, UINT64_MAX);
     store_set_committed(b.store, UINT64_MAX);
-    feed(&a, &b);
-    expect_same(&a, &b);
-    if (_i == 1) {
+    if (_i == 1) { /* it takes files of the log away: before they are read */
         ck_assert_int_eq(rig_wait(&later), 0);
     }
+    feed(&a, &b);
+    expect_same(&a, &b);
     join_end(&join);
     end(&a, &b);
 }
