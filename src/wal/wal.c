@@ -419,13 +419,6 @@ wal_commit(struct wal *wal, uint64_t seq)
 
 /* ---- what takes longer ---- */
 
-/* Until the first file is made nobody has synced what was there before. */
-static uint64_t
-synced_seq(const struct wal *wal)
-{
-    return wal->file.fd < 0 ? 0 : wal->synced.seq;
-}
-
 int
 wal_sync_up_to(struct wal *wal, uint64_t seq)
 {
@@ -435,10 +428,10 @@ wal_sync_up_to(struct wal *wal, uint64_t seq)
         wal->sync_wanted = seq;
     }
     wal__wake(wal);
-    while (synced_seq(wal) < seq && wal->disk_fault == 0) {
+    while (wal__synced_seq(wal) < seq && wal->disk_fault == 0) {
         lock_cond_wait(&wal->moved, &wal->lock, wal->config.clock, LOCK_NEVER);
     }
-    int err = synced_seq(wal) < seq ? wal->disk_fault : 0;
+    int err = wal__synced_seq(wal) < seq ? wal->disk_fault : 0;
     wal__unlock(wal);
     return err;
 }
@@ -492,7 +485,7 @@ wal_stats(struct wal *wal, struct wal_stats *out)
     out->last_seq = wal__last(wal);
     out->mark_seq = wal->mark_seq <= wal->written.seq ? wal->mark_seq : 0;
     out->written_seq = min_u64(wal->written.seq, out->last_seq);
-    out->synced_seq = min_u64(synced_seq(wal), out->last_seq);
+    out->synced_seq = min_u64(wal__synced_seq(wal), out->last_seq);
     out->first_file = wal->first_file;
     out->file = wal->file.head.number;
     out->file_bytes = wal__file_offset(&wal->file, &wal->written);

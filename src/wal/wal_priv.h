@@ -182,6 +182,13 @@ bool wal__is_slow(struct wal *wal);
 /* Whether the thread should allocate; who calls has the turn, or is the
  * thread. */
 bool wal__allocate_is_due(const struct wal *wal);
+/* The last batch that is known to be synced: until the first file is made
+ * nobody has synced what was there before. */
+static inline uint64_t
+wal__synced_seq(const struct wal *wal)
+{
+    return wal->file.fd < 0 ? 0 : wal->synced.seq;
+}
 /* Whether answers wait for a sync. now_ns: of wal__now_ns, a moment ago; 0:
  * not known. */
 bool wal__is_held(const struct wal *wal, uint64_t now_ns);

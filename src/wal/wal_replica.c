@@ -196,7 +196,7 @@ wal_position(struct wal *wal, struct wal_position *out)
         .last = wal->stream.closed.seq + wal->stream.is_open,
         .written = history__before(terms, wal->written.seq + 1),
         .written_bytes = wal->written.stream,
-        .synced = history__before(terms, wal->synced.seq + 1),
+        .synced = history__before(terms, wal__synced_seq(wal) + 1),
         .terms = *terms};
     if (wal->first_seq != 0) {
         out->begin = history__before(terms, wal->first_seq);

@@ -8,6 +8,7 @@
 #include "lib/fault_alloc.h"
 #include "unit/wal_rig.h"
 #include "wal/wal_place.h"
+#include "wal/wal_replica.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -517,6 +518,7 @@ START_TEST(test_before_it_begins)
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
         bool always = modes[i] == WAL_SYNC_NONE;
         atomic_bool is_well = false;
+        struct wal_position position;
         struct rig rig;
         rig_init(&rig, modes[i], i);
         rig.config.start.next_seq = 8;
@@ -527,6 +529,9 @@ START_TEST(test_before_it_begins)
         ck_assert_int_eq(
             wal_outcome(rig.wal, 7), always ? WAL_COMMITTED : WAL_FAILED);
         ck_assert_uint_eq(rig_stats(&rig).synced_seq, 0);
+        wal_position(rig.wal, &position);
+        ck_assert_uint_eq(position.written, 7);
+        ck_assert_uint_eq(position.synced, 0);
         ck_assert_int_eq(wal_sync_up_to(rig.wal, 7), ERR_DISK);
         atomic_store(&is_well, true);
         wait_writable(&rig);
