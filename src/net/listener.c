@@ -20,6 +20,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "net/accept.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -504,25 +505,20 @@ accept_one(struct listener *listener, const struct listening *listening)
         return true;
     }
     int error = errno == EMFILE ? refuse_one(listener, listening) : errno;
-    switch (error) {
-    case 0:
+    if (error == 0) {
         say_short(listener, EMFILE);
         return true;
-    case EAGAIN:
-#if EWOULDBLOCK != EAGAIN
-    case EWOULDBLOCK:
-#endif
+    }
+    switch (accept_end_of(error)) {
+    case ACCEPT_NOBODY:
         end_pause(listener);
         return false;
-    case EMFILE:
-    case ENFILE:
-    case ENOBUFS:
-    case ENOMEM:
+    case ACCEPT_SHORT:
         say_short(listener, error);
         pause_accepting(listener, false);
         return false;
     default:
-        return true; /* that one client has gone again: the next one */
+        return true;
     }
 }
 

@@ -56,8 +56,7 @@ ask_anew(struct receiver *receiver)
     }
     receiver->has_failed = true;
     receiver_break(receiver,
-        "nothing can be taken here: what is committed is "
-        "asked for anew");
+        "nothing can be taken here: what is committed is asked for anew");
     return false;
 }
 

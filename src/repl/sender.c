@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "net/accept.h"
 #include "repl/node_priv.h"
 #include "repl/quorum.h"
 #include "repl/semi_sync.h"
@@ -67,20 +68,14 @@ accept_one(struct node *node, int listen_fd)
         sender_open(node, fd);
         return true;
     }
-    switch (errno) {
-    case EAGAIN:
-#if EWOULDBLOCK != EAGAIN
-    case EWOULDBLOCK:
-#endif
+    switch (accept_end_of(errno)) {
+    case ACCEPT_NOBODY:
         return false;
-    case EMFILE:
-    case ENFILE:
-    case ENOBUFS:
-    case ENOMEM:
+    case ACCEPT_SHORT:
         pause_accepting(node, errno);
         return false;
     default:
-        return true; /* that one has gone again: the next one */
+        return true;
     }
 }
 

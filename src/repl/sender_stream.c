@@ -190,19 +190,27 @@ sender_break(struct sender_stream *stream, const char *why)
     sender_end_stream(stream, false);
 }
 
-void
-sender_refuse(
-    struct sender_stream *stream, enum message_code code, const char *text)
+/* Sends an ERROR, for which the wire has room. */
+static void
+send_error(struct sender_stream *stream, enum message_code code,
+    const char *text, uint64_t term, uint64_t session)
 {
     struct message_error error = {
         .code = code, .text = {(const uint8_t *)text, (uint8_t)strlen(text)}};
     uint8_t out[LINK_SEND_MAX];
     size_t len = message_put_error(out + STREAM_HEAD_BYTES, &error);
+
+    len = stream_seal(out, STREAM_ERROR, (uint32_t)len, term, session);
+    wire_send(&stream->wire, out, len);
+}
+
+void
+sender_refuse(
+    struct sender_stream *stream, enum message_code code, const char *text)
+{
     struct message_text name = name_of(stream);
 
-    len = stream_seal(out, STREAM_ERROR, (uint32_t)len, stream->link.term,
-        stream->link.session);
-    wire_send(&stream->wire, out, len);
+    send_error(stream, code, text, stream->link.term, stream->link.session);
     log_line(stream->node->config.logger, level_of(stream, LOG_WARNING),
         "replica %.*s at %s is refused: %s", (int)name.len,
         (const char *)name.at, stream->address, text);
@@ -379,11 +387,6 @@ static void
 refuse(struct sender_stream *stream)
 {
     struct node *node = stream->node;
-    const char *text = "this node is no primary";
-    struct message_error error = {.code = MESSAGE_BUSY,
-        .text = {(const uint8_t *)text, (uint8_t)strlen(text)}};
-    uint8_t out[LINK_SEND_MAX];
-    size_t len;
 
     if (!wire_has_room(&stream->wire)) {
         uint64_t until_us = stream->opened_us + node->self.timeout_us;
@@ -394,9 +397,7 @@ refuse(struct sender_stream *stream)
         node_wake_at(node, until_us);
         return;
     }
-    len = message_put_error(out + STREAM_HEAD_BYTES, &error);
-    len = stream_seal(out, STREAM_ERROR, (uint32_t)len, node->term, 0);
-    wire_send(&stream->wire, out, len);
+    send_error(stream, MESSAGE_BUSY, "this node is no primary", node->term, 0);
     sender_end_stream(stream, true);
 }
 

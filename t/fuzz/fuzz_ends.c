@@ -14,7 +14,8 @@
 #include "base/checksum.h"
 #include "repl/link_primary.h"
 #include "repl/link_replica.h"
-#include "repl/message_files.h"
+
+#include "fuzz/fuzz_frames.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -369,44 +370,6 @@ take_copy(struct world *world)
     connect_ends(world);
 }
 
-/* Frames for the caller, which reads them. */
-static void
-take_file_frame(struct world *world, const struct stream_frame *frame)
-{
-    struct message_snapshot snapshot;
-    struct message_file file;
-    struct message_data data;
-    struct message_end end;
-    struct message_have have;
-    struct message_have_file one;
-    struct stream_fault fault;
-
-    switch (frame->type) {
-    case STREAM_SNAPSHOT:
-        (void)message_get_snapshot(frame, &snapshot, &fault);
-        return;
-    case STREAM_FILE:
-        (void)message_get_file(frame, &file, &fault);
-        return;
-    case STREAM_DATA:
-        (void)message_get_data(frame, &data, &fault);
-        return;
-    case STREAM_END:
-        if (message_get_end(frame, &end, &fault) == 0 &&
-            end.of == MESSAGE_END_SNAPSHOT) {
-            take_copy(world);
-        }
-        return;
-    default:
-        ASSERT(frame->type == STREAM_HAVE);
-        if (message_get_have(frame, &have, &fault) == 0) {
-            while (message_next_have(&have, &one)) {
-                ASSERT(one.number > 0);
-            }
-        }
-    }
-}
-
 static void
 replica_takes(struct world *world, const struct stream_frame *frame)
 {
@@ -416,8 +379,8 @@ replica_takes(struct world *world, const struct stream_frame *frame)
     }
     if (frame->type == STREAM_BATCHES) {
         take_batches(world);
-    } else {
-        take_file_frame(world, frame);
+    } else if (fuzz_read_file_frame(frame)) {
+        take_copy(world);
     }
 }
 
@@ -427,8 +390,9 @@ primary_takes(struct world *world, const struct stream_frame *frame)
     const struct link_primary *link = &world->primary;
 
     if (link_primary_take(&world->primary, &world->view, frame,
-            world->now_us) == LINK_YOURS) {
-        take_file_frame(world, frame);
+            world->now_us) == LINK_YOURS &&
+        fuzz_read_file_frame(frame)) {
+        take_copy(world);
     }
     ASSERT(link->ack.written <= link->sent);
     ASSERT(link->sent <= world->view.written);

@@ -12,8 +12,9 @@
 #include "base/checksum.h"
 #include "repl/link_primary.h"
 #include "repl/link_replica.h"
-#include "repl/message_files.h"
 #include "repl/message_term.h"
+
+#include "fuzz/fuzz_frames.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,39 +119,6 @@ take_batches(struct ends *ends)
     ASSERT(ends->node.written == ends->replica.received);
 }
 
-static void
-take_file_frame(const struct stream_frame *frame)
-{
-    struct message_snapshot snapshot;
-    struct message_file file;
-    struct message_data data;
-    struct message_end end;
-    struct message_have have;
-    struct message_have_file one;
-    struct stream_fault fault;
-
-    switch (frame->type) {
-    case STREAM_SNAPSHOT:
-        (void)message_get_snapshot(frame, &snapshot, &fault);
-        return;
-    case STREAM_FILE:
-        (void)message_get_file(frame, &file, &fault);
-        return;
-    case STREAM_DATA:
-        (void)message_get_data(frame, &data, &fault);
-        return;
-    case STREAM_END:
-        (void)message_get_end(frame, &end, &fault);
-        return;
-    default:
-        if (message_get_have(frame, &have, &fault) == 0) {
-            while (message_next_have(&have, &one)) {
-                ASSERT(one.number > 0);
-            }
-        }
-    }
-}
-
 /* Bodies that neither end asks for yet. */
 static void
 read_term_frame(const struct stream_frame *frame)
@@ -230,7 +198,7 @@ take(struct ends *ends, const struct stream_frame *frame)
     if (ends->is_primary) {
         if (link_primary_take(&ends->primary, &ends->view, frame,
                 ends->now_us) == LINK_YOURS) {
-            take_file_frame(frame);
+            (void)fuzz_read_file_frame(frame);
         }
         ASSERT(ends->primary.ack.written <= ends->primary.sent);
         ASSERT(ends->primary.sent <= ends->view.written);
@@ -239,7 +207,7 @@ take(struct ends *ends, const struct stream_frame *frame)
         if (frame->type == STREAM_BATCHES) {
             take_batches(ends);
         } else {
-            take_file_frame(frame);
+            (void)fuzz_read_file_frame(frame);
         }
     }
     ends->reader.session =

@@ -422,17 +422,45 @@ START_TEST(test_no_dialler)
 }
 END_TEST
 
+/* A primary that is to follow another one, on a thread of its own. */
 struct parting {
     struct host *host;
     const char *address;
+    int err; /* what is to come of it */
+    pthread_t thread;
 };
 
 static void *
 part(void *context)
 {
     struct parting *parting = context;
-    ck_assert_int_eq(host_replicaof(parting->host, parting->address), 0);
+    ck_assert_int_eq(
+        host_replicaof(parting->host, parting->address), parting->err);
     return NULL;
+}
+
+static void
+part_later(
+    struct parting *parting, struct host *host, const char *address, int err)
+{
+    *parting = (struct parting){.host = host, .address = address, .err = err};
+    ck_assert_int_eq(pthread_create(&parting->thread, NULL, part, parting), 0);
+}
+
+/* Begins one, of a, whose replica b has not got all yet, and gets no more. */
+static void
+part_while_stuck(struct world *w, struct parting *parting, int err)
+{
+    world_init(w, 0, 0);
+    atomic_store(&w->b.relay_bytes, UINT64_MAX);
+    host_open(&w->b, w->a.address);
+    WAIT_UNTIL(host_is_followed(&w->a, &w->b));
+    atomic_store(&w->b.is_stuck, true);
+    for (int i = 0; i < ROUNDS; i++) {
+        (void)change_some(&w->a, CHANGES);
+    }
+    part_later(parting, &w->a, w->b.address, err);
+    WAIT_UNTIL(store_fault(w->a.rig.store) == ERR_NOT_PRIMARY);
 }
 
 /* A primary that is to follow another one: what it has acknowledged is on its
@@ -440,20 +468,10 @@ part(void *context)
 START_TEST(test_parting)
 {
     struct world w;
-    world_init(&w, 0, 0);
-    atomic_store(&w.b.relay_bytes, UINT64_MAX);
-    host_open(&w.b, w.a.address);
-    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
-    atomic_store(&w.b.is_stuck, true);
-    for (int i = 0; i < ROUNDS; i++) {
-        (void)change_some(&w.a, CHANGES);
-    }
-    struct parting parting = {.host = &w.a, .address = w.b.address};
-    pthread_t thread;
-    ck_assert_int_eq(pthread_create(&thread, NULL, part, &parting), 0);
-    WAIT_UNTIL(store_fault(w.a.rig.store) == ERR_NOT_PRIMARY);
+    struct parting parting;
+    part_while_stuck(&w, &parting, 0);
     atomic_store(&w.b.is_stuck, false);
-    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(pthread_join(parting.thread, NULL), 0);
     ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
     WAIT_UNTIL(host_is_followed(&w.b, &w.a));
     ck_assert_uint_eq(host_stat(&w.a, "cuts"), 0);
@@ -465,35 +483,16 @@ START_TEST(test_parting)
 }
 END_TEST
 
-static void *
-part_in_vain(void *context)
-{
-    struct parting *parting = context;
-    ck_assert_int_eq(
-        host_replicaof(parting->host, parting->address), ERR_NO_DIALLER);
-    return NULL;
-}
-
 /* Who connects goes while a primary waits for its replicas: it stays one, and
  * takes changes again. */
 START_TEST(test_parting_in_vain)
 {
     struct world w;
-    world_init(&w, 0, 0);
-    atomic_store(&w.b.relay_bytes, UINT64_MAX);
-    host_open(&w.b, w.a.address);
-    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
-    atomic_store(&w.b.is_stuck, true);
-    for (int i = 0; i < ROUNDS; i++) {
-        (void)change_some(&w.a, CHANGES);
-    }
-    struct parting parting = {.host = &w.a, .address = w.b.address};
-    pthread_t thread;
-    ck_assert_int_eq(pthread_create(&thread, NULL, part_in_vain, &parting), 0);
-    WAIT_UNTIL(store_fault(w.a.rig.store) == ERR_NOT_PRIMARY);
+    struct parting parting;
+    part_while_stuck(&w, &parting, ERR_NO_DIALLER);
     ck_assert_int_eq(shutdown(w.a.pair[1], SHUT_RDWR), 0);
     atomic_store(&w.b.is_stuck, false);
-    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(pthread_join(parting.thread, NULL), 0);
     ck_assert(node_leads(w.a.node));
     ck_assert_int_eq(store_fault(w.a.rig.store), 0);
     (void)change_some(&w.a, CHANGES);
@@ -581,16 +580,15 @@ START_TEST(test_parting_unwritten)
     atomic_store(&holds_writes, true);
     uint64_t seq = do_changes(w.a.rig.store, &change, 1);
     ck_assert_uint_gt(seq, host_last(&w.a));
-    struct parting parting = {.host = &w.a, .address = w.b.address};
-    pthread_t thread;
-    ck_assert_int_eq(pthread_create(&thread, NULL, part, &parting), 0);
+    struct parting parting;
+    part_later(&parting, &w.a, w.b.address, 0);
     WAIT_UNTIL(store_fault(w.a.rig.store) == ERR_NOT_PRIMARY);
     unsigned n_looks = atomic_load(&w.a.n_looks);
     WAIT_UNTIL(atomic_load(&w.a.n_looks) - n_looks > 2);
     ck_assert(node_leads(w.a.node));
     atomic_store(&holds_writes, false);
     ck_assert_int_eq(rig_commit(&w.a.rig, seq), STORE_COMMITTED);
-    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(pthread_join(parting.thread, NULL), 0);
     ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
     WAIT_UNTIL(host_is_followed(&w.b, &w.a));
     ck_assert_uint_eq(host_stat(&w.a, "cuts"), 0);

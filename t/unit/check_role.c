@@ -147,6 +147,22 @@ ack(unsigned node, uint64_t seq)
     role_acked(&role, node, role.term, seq, false, true, now_us);
 }
 
+/* What it leads with is written; another node has it, too, until it is to be a
+ * voter. */
+static void
+grow(void)
+{
+    role_set_log(&role, seq_first(2), seq_first(2));
+    role_linked(&role, 1, now_us);
+    for (int i = 0; i < 20; i++) {
+        ack(1, seq_first(2));
+        pass(100000);
+        if (ordered(ROLE_DO_SET) != NULL) {
+            break;
+        }
+    }
+}
+
 /* ---- one for each rule: false, it comes out wrong ---- */
 
 static bool
@@ -326,15 +342,7 @@ late_change(void)
 {
     start(&config, 1, false);
     lead(2);
-    role_set_log(&role, seq_first(2), seq_first(2));
-    role_linked(&role, 1, now_us);
-    for (int i = 0; i < 20; i++) {
-        ack(1, seq_first(2));
-        pass(100000);
-        if (ordered(ROLE_DO_SET) != NULL) {
-            break;
-        }
-    }
+    grow();
     ck_assert_uint_eq(role.rule.next.nodes, 3);
     role_set(&role, 2, ROLE_UNKNOWN, 0, now_us);
     look();
@@ -510,15 +518,7 @@ START_TEST(test_old_look)
     start(&config, 1, false);
     lead(2);
     old = etcd;
-    role_set_log(&role, seq_first(2), seq_first(2));
-    role_linked(&role, 1, now_us);
-    for (int i = 0; i < 20; i++) {
-        ack(1, seq_first(2));
-        pass(100000);
-        if (ordered(ROLE_DO_SET) != NULL) {
-            break;
-        }
-    }
+    grow();
     role_set(&role, 2, ROLE_YES, etcd.revision + 5, now_us);
     ck_assert_uint_eq(role.rule.now.nodes, 3);
     role_linked(&role, 2, now_us);
@@ -634,15 +634,7 @@ START_TEST(test_refused)
     for (int is_ours = 0; is_ours < 2; is_ours++) {
         start(&config, 1, false);
         lead(2);
-        role_set_log(&role, seq_first(2), seq_first(2));
-        role_linked(&role, 1, now_us);
-        for (int i = 0; i < 20; i++) {
-            ack(1, seq_first(2));
-            pass(100000);
-            if (ordered(ROLE_DO_SET) != NULL) {
-                break;
-            }
-        }
+        grow();
         role_set(&role, 2, ROLE_UNKNOWN, 0, now_us);
         pass(ROLE_AGAIN_US);
         ck_assert_uint_eq(ordered(ROLE_DO_SET)->voters_rev, 4);
