@@ -164,13 +164,21 @@ next_file(struct wal_follow *follow, const struct frame_file *head)
 }
 
 /* Finds out up to where the file is to be read, and goes on to the next one
- * where that has been done. *end as above: 0 where there is no more yet. */
+ * where that has been done, or to the one that the pin keeps: later ones may
+ * begin with what was given out from an earlier one, and what lies before the
+ * last of these goes. *end as above: 0 where there is no more yet. */
 static int
 find_end(struct wal_follow *follow, uint64_t *end)
 {
     for (;;) {
         struct frame_file next;
         bool is_all;
+        int err = follow->head.number < follow->pin.number
+            ? open_file(follow, follow->pin.number)
+            : 0;
+        if (err != 0) {
+            return err;
+        }
         look_at_log(follow, end, &is_all);
         if (is_all || *end != 0) {
             *end = is_all ? 0 : *end;
@@ -185,7 +193,7 @@ find_end(struct wal_follow *follow, uint64_t *end)
             *end = next.before_end;
             return 0;
         }
-        int err = next_file(follow, &next);
+        err = next_file(follow, &next);
         if (err != 0) {
             return err;
         }
