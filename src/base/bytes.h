@@ -170,6 +170,17 @@ bytes_get_varint(const uint8_t **in, const uint8_t *end, uint64_t *out)
     return false;
 }
 
+/* The same, quick for one of one byte. */
+static inline bool
+bytes_get_number(const uint8_t **in, const uint8_t *end, uint64_t *out)
+{
+    if (*in < end && **in < 0x80) {
+        *out = *(*in)++;
+        return true;
+    }
+    return bytes_get_varint(in, end, out);
+}
+
 /* Distances that may be negative as small numbers: 0, -1, 1, -2 ... */
 static inline uint64_t
 bytes_zigzag(uint64_t distance)

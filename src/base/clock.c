@@ -44,6 +44,12 @@ clock_monotonic_ns(void)
 }
 
 uint64_t
+clock_boottime_ns(void)
+{
+    return read_ns(CLOCK_BOOTTIME);
+}
+
+uint64_t
 clock_monotonic_s(void)
 {
     return (uint64_t)read_clock(CLOCK_MONOTONIC).tv_sec;

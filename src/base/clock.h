@@ -16,6 +16,9 @@ uint64_t clock_monotonic_ns(void);
 /* The same in whole seconds. */
 uint64_t clock_monotonic_s(void);
 
+/* The same of CLOCK_BOOTTIME, which goes on while the machine sleeps. */
+uint64_t clock_boottime_ns(void);
+
 /* Wall-clock seconds since 1970. Any thread; may jump. */
 int64_t clock_unix_s(void);
 

@@ -52,7 +52,30 @@
     X(LIST_OPTIONS, "a list takes suffix= and flags= only")                   \
     X(NO_FOLLOWED, "there is no such column to follow")                       \
     X(FOLLOW_COLD, "follow a counter with cold=never")                        \
-    X(MEMBERS_ABOUT, "members=about is not there yet, see members=exact")     \
+    X(ABOUT_MEMORY, "members=about needs memory=, 16m at least")              \
+    X(ABOUT_ERROR, "error must be 20 to 1000")                                \
+    X(ABOUT_MAX, "max of members=about is 1")                                 \
+    X(NOT_ABOUT, "memory= and error= are for members=about")                  \
+    X(ABOUT_SOURCE,                                                           \
+        "members=about cannot be marked or followed, see members=exact")      \
+    X(CHANGE_OPTIONS,                                                         \
+        "name=, suffix=, max=, hint=, flags= and memory= can be changed")     \
+    X(CHANGE_DEFAULT,                                                         \
+        "a default cannot be changed, what is stored counts from it: add a "  \
+        "column")                                                             \
+    X(CHANGE_KEY, "a primary key cannot be changed")                          \
+    X(CHANGE_WIDTH,                                                           \
+        "max= and hint= can be changed of a number that no mark is about")    \
+    X(CHANGE_DOWN, "max can only grow")                                       \
+    X(CHANGE_COLD,                                                            \
+        "cold=never is for a new counter, records of this one may be on "     \
+        "disk")                                                               \
+    X(CHANGE_MEMBERS,                                                         \
+        "absent= and overflow= of a counter with members=exact cannot be "    \
+        "changed")                                                            \
+    X(CHANGE_ONCE,                                                            \
+        "a rename is sent once: here, write the new name into the line that " \
+        "adds the column")                                                    \
     X(MEMBERS_OPTIONS,                                                        \
         "members take max=, member=, counts=, suffix= and flags= only")       \
     X(MEMBERS_MAX, "max of members must be 1 to 8")                           \
@@ -72,7 +95,7 @@
     X(TOO_MANY_COLUMNS, "16 value columns a counter is the limit")            \
     X(BAD_FORMAT, "bad command line format")                                  \
     X(UNKNOWN_COMMAND, "unknown command")                                     \
-    X(NOT_SCHEMA, "only add counter and add column lines are allowed here")   \
+    X(NOT_SCHEMA, "only add and change lines are allowed here")               \
     X(EXPTIME, "a counter does not expire, send exptime 0")                   \
     X(NO_FLUSH, "flush_all not allowed")                                      \
     X(UNKNOWN_USER, "unauthenticated")                                        \
@@ -85,6 +108,9 @@
     X(COUNTED, "that number counts members, change these")                    \
     X(MEMBER, "the member is above what that column takes, see member=")      \
     X(NO_MEMBER, "a member is named as ID.NAME:MEMBER")                       \
+    X(ABOUT_OP, "members=about takes get, set and add only")                  \
+    X(UNSEEN, "what was seen cannot be unseen, see members=exact")            \
+    X(BELOW, "the id is below what that column still knows")                  \
     X(RECORD_OP, "a whole record takes get, set, add, cas and delete only")   \
     X(BAD_LIST, "a list is 1 to 16384 ids separated by spaces")               \
     X(NO_LIST, "there is no list to mark")                                    \
@@ -114,6 +140,13 @@
     X(COLD, "the record has to be read from disk first")                      \
     X(JUMP, "the id is too far beyond the largest one, see maxjump")          \
     X(NOT_OWNED, "the id is another server's by the rule of --owns")          \
+    X(MOVED, "moved")                                                         \
+    X(MANY_HANDOVERS, "64 handovers is the limit, take back one")             \
+    X(BAD_RULE,                                                               \
+        "a rule is HASH:I/N or modulo:I/N: ids of server I, from 0, of N")    \
+    X(NOT_MOVED, "not handed over, see handover")                             \
+    X(FORGETS, "busy: see stats forget, or a handover is being changed")      \
+    X(HANDED_BACK, "the ids have been handed back")                           \
     X(BAD_TX, "a change is numbered as PRODUCER:NUMBER, see help")            \
     X(TX_ITEM, "only changes of counters can be numbered, not an item's")     \
     X(MORE_WORDS, "unknown words: a counter takes tx=PRODUCER:NUMBER there")  \
@@ -121,6 +154,7 @@
     X(OLD_TX, "that number is below the producer's window of 1024")           \
     X(PRODUCER_GONE, "the producer has been dropped, nothing was changed")    \
     X(NO_PRODUCER, "no such producer")                                        \
+    X(BAD_NUMBERS, "HIGHEST and BITS are as dump numbers shows them")         \
     X(MANY_PRODUCERS, "too many producers: drop one, or see --max-producers") \
     X(HTTP, "the client speaks HTTP")                                         \
     X(LONG_LINE, "the client sent a line longer than any command")            \
@@ -129,9 +163,15 @@
     X(ERRORS, "the client sent one unknown command after the other")          \
     X(OTHER_COLUMNS, "the counter has other columns by now, begin anew")      \
     X(MANY_DUMPS, "too many dumps are under way, try again later")            \
-    X(CLOSED, "the server is stopping")                                       \
+    X(BACKUP_BUSY, "another backup is under way, try again later")            \
+    X(BACKUP_GONE,                                                            \
+        "the disk is full, and files of the backup were let go: make room, "  \
+        "begin it anew")                                                      \
+    X(NO_BACKUP, "no backup was begun on this connection")                    \
+    X(CLOSED, "the server is stopping or starts anew: try again")             \
     X(LOADING, "loading, try again in a moment")                              \
     X(NOT_PRIMARY, "not primary")                                             \
+    X(NO_PRIMARY, "no primary at the moment, try again")                      \
     X(STALE, "replica is stale")                                              \
     X(FEW_REPLICAS, "not enough replicas")                                    \
     X(BAD_ADDRESS, "an address is HOST:PORT, with a port from 1 to 65535")    \
@@ -140,6 +180,9 @@
         "wanted is wait N MS: replicas, and milliseconds up to 86400000")     \
     X(NO_DIALLER,                                                             \
         "the process that connects to others is gone, start the server anew") \
+    X(BY_ETCD, "etcd decides who leads this group, see failover")             \
+    X(BY_HAND, "who is primary is said by replicaof here, see --replicate")   \
+    X(NOT_HANDED, "not handed over")                                          \
     X(NO_GROUP,                                                               \
         "this server has no copies on others, see --repl-port, --replicaof")  \
     X(DISK_FULL,                                                              \
@@ -153,9 +196,15 @@
     X(UNSURE_COPIES,                                                          \
         "outcome unknown, replicas or the disk are slow: get the value "      \
         "before a retry")                                                     \
+    X(UNSURE_PRIMARY,                                                         \
+        "outcome unknown, the primary went away: get the value before a "     \
+        "retry")                                                              \
+    X(FORWARD_BUSY,                                                           \
+        "too many changes wait for the primary, nothing was changed: try "    \
+        "again")                                                              \
     X(UNCOMMITTED,                                                            \
-        "not shown, a crash may undo it: the disk has failed, read again "    \
-        "later")                                                              \
+        "not shown, a crash or another primary may undo it: the disk has "    \
+        "failed, or this node leads no more, read again later")               \
     X(UNCOMMITTED_SLOW,                                                       \
         "not shown, a crash may undo it: the disk is slow, read again later") \
     X(LOG_FULL,                                                               \

@@ -81,18 +81,13 @@ try(struct lock *lock)
     return owner;
 }
 
-__attribute__((noinline)) void
-lock__wait(struct lock *lock)
+_Thread_local uint64_t lock__waited_ns;
+
+static void
+sleep_for(struct lock *lock)
 {
     uint32_t owner;
-    for (int i = 0; i < LOOKS; i++) {
-        pause_core();
-        /* relaxed: try decides */
-        if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == 0 &&
-            try(lock) == 0) {
-            return;
-        }
-    }
+    uint64_t since_ns = clock_monotonic_ns();
     /* seq_cst: before the next try, as far as that can be said; see the head */
     atomic_fetch_add_explicit(&lock->n_waiting, 1, memory_order_seq_cst);
     while ((owner = try(lock)) != 0) {
@@ -101,6 +96,21 @@ lock__wait(struct lock *lock)
     }
     /* relaxed: seen late it is a vain call of the kernel */
     atomic_fetch_sub_explicit(&lock->n_waiting, 1, memory_order_relaxed);
+    lock__waited_ns += clock_monotonic_ns() - since_ns;
+}
+
+__attribute__((noinline)) void
+lock__wait(struct lock *lock)
+{
+    for (int i = 0; i < LOOKS; i++) {
+        pause_core();
+        /* relaxed: try decides */
+        if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == 0 &&
+            try(lock) == 0) {
+            return;
+        }
+    }
+    sleep_for(lock);
 }
 
 __attribute__((noinline)) void

@@ -46,6 +46,19 @@ lock_is_held(const struct lock *lock)
 
 #define lock_assert_held(lock) ASSERT(lock_is_held(lock))
 
+/* A figure of the thread, and no state: nothing is decided by it. As
+ * mutex__self it is linked into programs only. */
+extern _Thread_local uint64_t lock__waited_ns
+    __attribute__((tls_model("local-exec")));
+
+/* For how long this thread has slept for locks so far, in ns; what it has only
+ * looked at some times, which takes less than 1 us, does not count. */
+static inline uint64_t
+lock_waited_ns(void)
+{
+    return lock__waited_ns;
+}
+
 void lock__wait(struct lock *lock);
 void lock__wake(struct lock *lock);
 

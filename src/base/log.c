@@ -42,7 +42,7 @@ is_wanted(struct logger *logger, enum log_level level)
     int verbosity =
         atomic_load_explicit(&logger->verbosity, memory_order_relaxed);
 
-    return level <= LOG_WARNING || (int)level - LOG_WARNING <= verbosity;
+    return level <= LOG_NOTICE || (int)level - LOG_NOTICE <= verbosity;
 }
 
 static void

@@ -11,9 +11,10 @@
  *
  *   ts=2026-01-02T03:04:05.678Z level=info msg="..." suppressed=3
  *
- * Levels: errors and warnings are always written, information from -v on,
- * details from -vv. Any thread; a line is one write. */
-enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+ * Levels: errors, warnings and notices (what is right and worth knowing) are
+ * always written, information from -v on, details from -vv. Any thread; a line
+ * is one write. */
+enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
 
 enum {
     LOG_BURST = 100,       /* lines of one place in the code are written, */
@@ -42,7 +43,7 @@ struct log_site {
     char kept[LOG_KEPT_BYTES]; /* and its text */
 };
 
-/* All zero: errors and warnings, on stderr. */
+/* All zero: errors, warnings and notices, on stderr. */
 struct logger {
     _Atomic int verbosity; /* 0, 1 (-v), 2 (-vv), 3 (-vvv) */
     bool is_unlimited;     /* nothing is suppressed; set before threads */

@@ -17,7 +17,8 @@ enum {
     MS_PER_S = 1000
 };
 
-static const char *const level_names[] = {"error", "warning", "info", "debug"};
+static const char *const level_names[] = {
+    "error", "warning", "notice", "info", "debug"};
 
 /* Appends one byte of a message; returns how many bytes that makes. */
 static size_t

@@ -67,6 +67,31 @@ seen_add(struct seen_window *seen, uint64_t number)
     }
 }
 
+void
+seen_join(struct seen_window *seen, const struct seen_window *other)
+{
+    struct seen_window more = *other;
+    if (seen_is_empty(other)) {
+        return;
+    }
+    if (other->high > seen->high) {
+        move_on(seen, other->high);
+    }
+    uint64_t n_below = seen->high - other->high;
+    if (n_below >= SEEN_WINDOW) {
+        return;
+    }
+    /* what other has below the window: where it goes below 0, these are bits
+     * that are clear, or of numbers above other's highest, which are, too */
+    for (uint64_t n = 0; n < n_below; n++) {
+        uint64_t number = other->high - (SEEN_WINDOW - 1) + n;
+        more.bit[word_of(number)] &= ~mask_of(number);
+    }
+    for (unsigned i = 0; i < SEEN_WORDS; i++) {
+        seen->bit[i] |= more.bit[i];
+    }
+}
+
 bool
 seen_is_empty(const struct seen_window *seen)
 {

@@ -30,6 +30,11 @@ enum seen_state seen_look(const struct seen_window *seen, uint64_t number);
 /* Adds a number; one below the window changes nothing. */
 void seen_add(struct seen_window *seen, uint64_t number);
 
+/* Adds all that other has, as if its numbers had come here, too: those of the
+ * two that are in the window of the higher one. Joining is idempotent and
+ * knows no order. */
+void seen_join(struct seen_window *seen, const struct seen_window *other);
+
 bool seen_is_empty(const struct seen_window *seen);
 
 /* True for what seen_add can make and is not empty: of bytes that were read. */

@@ -2,18 +2,23 @@
 #ifndef CALL_CALL_H
 #define CALL_CALL_H
 
+#include "base/moved.h"
 #include "base/producer.h"
+#include "base/seen.h"
 #include "engine/cell.h"
 #include "engine/sorted.h"
 #include "schema/schema.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* What is asked of the store, and how it answers; see call/store_calls.h. */
 
-struct store_ring; /* call/ring.h */
-struct dump_work;  /* store/dump_work.h */
+struct store_ring;  /* call/ring.h */
+struct dump_work;   /* store/dump_work.h */
+struct backup_work; /* store/backup.h */
+struct owns;        /* base/owns.h */
 
 enum store_answer { STORE_DONE, STORE_LATER };
 
@@ -69,8 +74,39 @@ struct store_change {
     struct store_call call;
     uint32_t n;
     struct change *change; /* the caller's array of n */
-    uint64_t seq; /* out: what is to be committed before any of them may be
+    uint64_t seq;     /* out: what is to be committed before any of them may be
                    * acknowledged (store_commit); 0: nothing */
+    uint64_t room_ns; /* out: for how long some have waited for memory; stays
+                       * what it was where none has */
+};
+
+/* Which member of members=about is meant. */
+struct store_about_key {
+    uint64_t id, member;
+    uint32_t serial; /* of the column; 0, or that of none: it is gone */
+};
+
+enum store_about_state {
+    STORE_ABOUT_OUT,   /* it is none; of an add: it was none, and is one now */
+    STORE_ABOUT_IN,    /* it is one, or is taken for one */
+    STORE_ABOUT_BELOW, /* the id is below what the column still knows */
+    STORE_ABOUT_JUMP,  /* of an add: the id is beyond the counter's maxjump */
+    STORE_ABOUT_GONE   /* the column has been dropped */
+};
+
+enum { STORE_ABOUT_MAX = 128 /* in one call */ };
+
+/* Asks for members, or adds them: then one that is OUT has become one, and of
+ * the others nothing has changed. Keys of one column are best side by side. The
+ * calling thread is an online reader of store->qsbr. */
+struct store_about {
+    uint32_t n; /* 0..STORE_ABOUT_MAX */
+    struct store_about_key key[STORE_ABOUT_MAX];
+    uint64_t max_jump[STORE_ABOUT_MAX]; /* of an add: the counter's */
+    /* out: */
+    uint8_t state[STORE_ABOUT_MAX]; /* enum store_about_state */
+    uint64_t seq; /* of an add: as of struct store_change, also for those that
+                   * were in, whose own add may not be committed yet */
 };
 
 /* Where changes stand on their way to the disk. */
@@ -94,16 +130,27 @@ struct store_producer {
     uint32_t serial; /* not 0 */
 };
 
-/* Edits the schema, or drops a producer. Always in the order of the calls. To
+/* What a producer has seen, joined over all shards; not empty. */
+struct store_window {
+    struct producer_name name;
+    struct seen_window seen;
+};
+
+/* Edits the schema, drops a producer, or says that ids are at another group or
+ * here again. Always in the order of the calls. To
  * add what exists identically already is no error and changes nothing. */
 struct store_edit {
     struct store_call call;
     struct schema_edit edit;
     struct producer_name
-        dropped;  /* len > 0: it is this producer that is to go,
+        dropped; /* len > 0: it is this producer that is to go,
                                    * and edit does not count */
+    struct moved_one
+        handover; /* rule not "": ids of that rule are to be at its
+                   * address, or here, and edit does not count; a right one */
     int err;      /* out: 0 or an ERR_ of schema_apply, ERR_NAME_IS_ITEM,
-              * ERR_NO_PRODUCER, of store_fault; ERR_UNSURE: it is done */
+              * ERR_NO_PRODUCER, ERR_MANY_HANDOVERS, of store_fault;
+              * ERR_UNSURE: it is done */
     uint64_t seq; /* out, where err is 0: the log has it up to this batch, and
                    * synced as it is to be. Acknowledged when store_outcome
                    * says that those who have copies have it, too. 0: nothing is
@@ -134,6 +181,29 @@ struct store_seal {
                       * segment that cannot be read; file names the first */
     uint32_t n_left; /* out */
     char file[STORE_FILE_BYTES]; /* out */
+};
+
+/* A file of a backup. */
+struct store_backup_file {
+    char name[STORE_FILE_BYTES]; /* in the data directory */
+    uint64_t bytes;              /* that count, from its start on */
+};
+
+/* The data directory as it is at one moment, for a program that copies its
+ * files: from the answer until store_end_backup none of them goes, while the
+ * server goes on. One at a time for a store. */
+struct store_backup {
+    struct store_call call;
+    struct backup_work *work; /* the store's; NULL: nothing is kept */
+    /* out: */
+    int err; /* 0, ERR_BACKUP_BUSY, ERR_NO_DATA_DIR, ERR_LOADING, ERR_CLOSED,
+              * ERR_NO_MEMORY, ERR_DISK, ERR_CORRUPT (a file is missing) */
+    const char *path;  /* of the directory; the store's, as what follows */
+    uint64_t last_seq; /* the last batch of the log in it */
+    size_t n_files;
+    const struct store_backup_file *file; /* n_files */
+    const char *manifest;                 /* the bytes of MANIFEST */
+    size_t manifest_bytes;
 };
 
 /* What a line of a dump is about. */
@@ -167,6 +237,8 @@ struct store_dump {
     unsigned slot;               /* of the counter */
     uint32_t serial;             /* of the counter */
     uint64_t first_id, last_id;  /* of what is wanted */
+    const struct owns *owns;     /* NULL, or only its ids; stays until the
+                                  * dump is ended. Not of a digest */
     struct dump_work *work;      /* the store's; NULL before the first call */
     struct store_digest *digest; /* NULL, or the caller's, all zero at first:
                                   * records are added to it and not answered.

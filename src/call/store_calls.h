@@ -2,6 +2,7 @@
 #ifndef CALL_STORE_CALLS_H
 #define CALL_STORE_CALLS_H
 
+#include "base/moved.h"
 #include "base/qsbr.h"
 #include "call/call.h"
 #include "engine/sum.h"
@@ -32,6 +33,8 @@ struct store_sum {
     uint64_t cold_bytes; /* of files that have some of them */
 };
 
+enum { STORE_WINDOWS_MAX = 16 /* in one answer */ };
+
 struct store_calls {
     enum store_answer (*get)(struct store *store, struct store_get *get);
     enum store_answer (*change)(
@@ -42,6 +45,14 @@ struct store_calls {
      * what fault says. */
     int (*producer)(struct store *store, const char *name, size_t len,
         struct store_producer *out);
+    /* See producers_join: 0, and *seq is what must be committed before the
+     * answer; or as producer. Answers at once. */
+    int (*join_window)(
+        struct store *store, const struct store_window *window, uint64_t *seq);
+    /* See producers_joined: how many of n, 1..STORE_WINDOWS_MAX, out has.
+     * Answers at once. */
+    uint32_t (*windows)(struct store *store, uint32_t *at,
+        struct store_window *out, uint32_t n);
     /* Calls stat_fn for each line of `stats producers`. */
     void (*producer_stats)(struct store *store,
         void (*stat_fn)(void *context, const char *name, const char *value),
@@ -76,6 +87,15 @@ struct store_calls {
     /* See engine_numbers. */
     void (*numbers)(struct store *store, unsigned pairs, unsigned bits,
         unsigned shard, struct engine_numbers *out);
+    /* Both answer at once, whatever the disk does. */
+    void (*about_get)(struct store *store, struct store_about *about);
+    void (*about_add)(struct store *store, struct store_about *about);
+    /* Calls stat_fn for each line of `stats members` of the column of
+     * members=about with the lowest serial above *serial, which becomes its:
+     * false where there is none. Takes some 1 ms. */
+    bool (*about_stats)(struct store *store, uint32_t *serial,
+        void (*stat_fn)(void *context, const char *name, const char *value),
+        void *context);
     enum store_answer (*pin)(struct store *store, struct store_pin *pin);
     void (*unpin)(struct store *store, struct sorted_pin *pin);
     /* See engine_sorted_figures. */
@@ -91,6 +111,18 @@ struct store_calls {
     enum store_answer (*seal)(struct store *store, struct store_seal *seal);
     enum store_answer (*dump)(struct store *store, struct store_dump *dump);
     void (*end_dump)(struct store *store, struct store_dump *dump);
+    enum store_answer (*backup)(
+        struct store *store, struct store_backup *backup);
+    int (*end_backup)(struct store *store, struct store_backup *backup);
+    /* Has all records of the ids of a rule removed, in the background, whose
+     * ids must have been handed over. Answers at once. 0, and *owns is the
+     * store's and NULL; ERR_NOT_MOVED, ERR_FORGETS, ERR_CLOSED, or what fault
+     * says. The calling thread is an online reader. */
+    int (*forget)(struct store *store, struct owns **owns);
+    /* Calls stat_fn for each line of `stats forget`. */
+    void (*forget_stats)(struct store *store,
+        void (*stat_fn)(void *context, const char *name, const char *value),
+        void *context);
     /* See store_ring_open. NULL: there are none. */
     int (*open_ring)(struct store *store, struct store_ring **out);
     /* Calls stat_fn for each line of `stats cold`. */
@@ -109,6 +141,7 @@ struct store {
     struct items *items; /* owned by the store; see items/items.h */
     struct qsbr *qsbr;   /* owned by the store; readers register here */
     _Atomic(const struct schema *) *schema; /* the published one */
+    _Atomic(const struct moved *) *moved;   /* likewise; NULL: none */
     unsigned shards;
 };
 
@@ -141,6 +174,22 @@ store_schema(const struct store *store)
     return atomic_load_explicit(store->schema, memory_order_seq_cst);
 }
 
+/* Which ids are at other groups now; NULL: none are. As store_schema. */
+static inline const struct moved *
+store_moved(const struct store *store)
+{
+    /* seq_cst: see store_schema */
+    return atomic_load_explicit(store->moved, memory_order_seq_cst);
+}
+
+/* The handover of that rule, as owns_rule says it; NULL where there is none.
+ * In memory that is there as long as that of store_moved. */
+static inline const struct moved_one *
+store_is_moved(const struct store *store, const char *rule)
+{
+    return moved_list_find(moved_list_of(store_moved(store)), rule);
+}
+
 static inline uint64_t
 store_pair(struct store *store, uint64_t id, uint64_t number, unsigned bits,
     uint64_t member)
@@ -153,6 +202,26 @@ store_numbers(struct store *store, unsigned pairs, unsigned bits,
     unsigned shard, struct engine_numbers *out)
 {
     store->calls->numbers(store, pairs, bits, shard, out);
+}
+
+static inline void
+store_about_get(struct store *store, struct store_about *about)
+{
+    store->calls->about_get(store, about);
+}
+
+static inline void
+store_about_add(struct store *store, struct store_about *about)
+{
+    store->calls->about_add(store, about);
+}
+
+static inline bool
+store_about_stats(struct store *store, uint32_t *serial,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    return store->calls->about_stats(store, serial, stat_fn, context);
 }
 
 static inline enum store_answer
@@ -265,10 +334,38 @@ store_data_stats(struct store *store,
 }
 
 static inline int
+store_forget(struct store *store, struct owns **owns)
+{
+    return store->calls->forget(store, owns);
+}
+
+static inline void
+store_forget_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store->calls->forget_stats(store, stat_fn, context);
+}
+
+static inline int
 store_producer(struct store *store, const char *name, size_t len,
     struct store_producer *out)
 {
     return store->calls->producer(store, name, len, out);
+}
+
+static inline int
+store_join_window(
+    struct store *store, const struct store_window *window, uint64_t *seq)
+{
+    return store->calls->join_window(store, window, seq);
+}
+
+static inline uint32_t
+store_windows(
+    struct store *store, uint32_t *at, struct store_window *out, uint32_t n)
+{
+    return store->calls->windows(store, at, out, n);
 }
 
 static inline void
@@ -295,6 +392,20 @@ store_end_dump(struct store *store, struct store_dump *dump)
     if (dump->work != NULL) {
         store->calls->end_dump(store, dump);
     }
+}
+
+static inline enum store_answer
+store_backup(struct store *store, struct store_backup *backup)
+{
+    return store->calls->backup(store, backup);
+}
+
+/* Its files may go. 0, also where it keeps nothing; ERR_BACKUP_GONE where some
+ * may have gone before. Any thread; no call of it is under way. */
+static inline int
+store_end_backup(struct store *store, struct store_backup *backup)
+{
+    return backup->work == NULL ? 0 : store->calls->end_backup(store, backup);
 }
 
 #endif

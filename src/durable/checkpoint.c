@@ -101,7 +101,8 @@ int
 checkpoint__add(struct pass *pass, const struct op *op)
 {
     ASSERT(op->entry.first_row <= op->entry.last_row);
-    ASSERT(op->entry.shard < pass->durable->manifest.shards);
+    /* one beyond: tables of members=about */
+    ASSERT(op->entry.shard <= pass->durable->manifest.shards);
     /* its block was gathered just now */
     ASSERT(op->kind == OP_DROP ||
         op->entry.offset + op->entry.len == pass->block.len);
@@ -303,9 +304,9 @@ take_segments(struct pass *pass, struct manifest *next)
     return err;
 }
 
-/* The counters as they are now, and up to which batch: one that is closed, so
- * that no later edit comes under its number; and the segments. Counters of
- * pairs are made of their columns again. */
+/* The counters and handovers as they are now, and up to which batch: one that
+ * is closed, so that no later edit comes under its number; and the segments.
+ * Counters of pairs are made of their columns again. */
 static int
 take_schema(struct pass *pass, struct manifest *next)
 {
@@ -324,6 +325,7 @@ take_schema(struct pass *pass, struct manifest *next)
     ASSERT(schema_last_serial(schema) >= next->last_serial);
     ASSERT(next->schema_seq >= pass->durable->manifest.schema_seq);
     next->last_serial = schema_last_serial(schema);
+    next->handovers = pass->durable->handovers;
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *counter = schema_counter_at(schema, slot);
         if (counter != NULL && counter->members_of == 0) {
@@ -491,7 +493,9 @@ make_next(struct pass *pass, const struct manifest *done,
         err = apply_ops(pass, &next->images);
     }
     if (err == 0) {
-        manifest_drop_gone(next);
+        err = manifest_drop_gone(next);
+    }
+    if (err == 0) {
         err = manifest_cut_images(next, n_cut);
     }
     return err == 0 ? settle(pass, next) : err;
@@ -747,15 +751,15 @@ note_done(const struct pass *pass, uint64_t began_ns)
 {
     struct durable_stats *stats = &pass->durable->stats;
     const struct manifest *manifest = &pass->durable->manifest;
+    uint64_t took_ms = (clock_monotonic_ns() - began_ns) / NS_PER_MS;
     durable_count(&stats->checkpoints, 1);
     durable_note(&stats->last_checkpoint_seq, manifest->checkpoint_seq);
-    durable_note(&stats->last_checkpoint_ms,
-        (clock_monotonic_ns() - began_ns) / NS_PER_MS);
+    durable_note(&stats->last_checkpoint_ms, took_ms);
     durable_note(&stats->last_checkpoint_time, manifest->checkpoint_time);
-    log_line(pass->durable->config.logger, LOG_INFO,
+    log_line(pass->durable->config.logger, LOG_NOTICE,
         "checkpoint: %" PRIu64 " images, %" PRIu64 " records, %" PRIu64
-        " bytes",
-        pass->n_images, pass->n_records, pass->n_bytes);
+        " bytes, in %" PRIu64 " ms",
+        pass->n_images, pass->n_records, pass->n_bytes, took_ms);
 }
 
 /* On a replica the log is ahead of the tables: waits until these have all up to
@@ -788,12 +792,20 @@ do_pass(struct pass *pass, uint64_t began_ns)
 {
     struct durable *durable = pass->durable;
     struct manifest done = {0};
+    struct wal_stats begun;
     int err = wal_rotate(durable->wal, &done.log_number, &done.checkpoint_seq);
+    uint64_t file = done.log_number; /* members=about may want older ones */
+    wal_stats(durable->wal, &begun);
     if (err == 0) {
         err = await_applied(pass, done.checkpoint_seq);
     }
     if (err == 0) {
+        pass->about_seq = done.checkpoint_seq;
+        checkpoint__mark_abouts(pass, done.log_number);
         err = walk_all(pass);
+    }
+    if (err == 0) {
+        err = checkpoint__take_abouts(pass, &done.log_number);
     }
     if (err == 0) {
         done.checkpoint_time = (uint64_t)clock_unix_s();
@@ -803,7 +815,10 @@ do_pass(struct pass *pass, uint64_t began_ns)
         ASSERT(pass->n_ops == 0 && pass->block.len == 0);
         ASSERT(durable->manifest.log_number == done.log_number);
         wal_verify(durable->wal);
-        wal_forget(durable->wal, done.log_number);
+        checkpoint__end_abouts(pass, true);
+        checkpoint__forget_log(pass->owner);
+        pass->owner->passed_file = file;
+        pass->owner->passed_bytes = begun.bytes;
         note_done(pass, began_ns);
         checkpoint__log_done(pass);
         pass->owner->wants_ballast = true;
@@ -815,6 +830,7 @@ static void
 fail(struct pass *pass, int err)
 {
     undo(pass);
+    checkpoint__end_abouts(pass, false);
     pass->n_ops = 0;
     buf_clear(&pass->block);
     if (err != ERR_CLOSED) {

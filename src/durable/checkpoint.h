@@ -4,6 +4,7 @@
 
 #include "base/mutex.h"
 #include "call/call_queue.h"
+#include "durable/archive.h"
 #include "durable/durable.h"
 #include "durable/own_files.h"
 
@@ -20,7 +21,10 @@ struct probe {
 
 struct snapshot; /* durable/snapshot.h */
 
-enum { CHECKPOINTER_MAGIC = 0x0c4ec001 };
+enum {
+    CHECKPOINTER_MAGIC = 0x0c4ec001,
+    CHECKPOINTER_SNAPSHOTS = 2 /* the second one keeps names */
+};
 
 /* The thread that makes checkpoints. Part of the store; nobody else calls it.
  */
@@ -32,6 +36,10 @@ struct checkpointer {
      * loading leaves out what has no counter any more, and where writing one
      * failed. The thread's. */
     bool is_in_doubt;
+    struct archive archive; /* the thread's */
+    bool owes_log;       /* log files that no start needs were kept for who has
+                          * their names, or have no copy in the archive; the
+                          * thread's */
     bool wants_ballast;  /* to be made, once the log is well; the thread's */
     uint64_t ballast_ns; /* not before, after a try that failed; likewise */
     uint64_t n_missing;  /* files found missing (checkpoint_look.c); the
@@ -45,7 +53,15 @@ struct checkpointer {
     struct own_files own[OWN_KINDS]; /* the thread's */
     struct probe probe;              /* likewise */
     uint64_t say_lost_ns; /* when that is said again; the thread's */
-    bool is_asked;        /* somebody wants the pass under way; the thread's */
+    /* Of the tables of members=about (checkpoint_about.c); the thread's. */
+    uint64_t about_log;    /* the file that the last pass began; 0: none did */
+    uint64_t about_logged; /* bytes of the log then */
+    uint64_t about_budget; /* bytes of tables that may be written */
+    bool wants_all_abouts; /* images of them are gone */
+    /* Of the last pass that came through; the thread's. */
+    uint64_t passed_file;  /* the log file that it began; 0: there was none */
+    uint64_t passed_bytes; /* that had been logged then, since the start */
+    bool is_asked; /* somebody wants the pass under way; the thread's */
     /* Failures, and how often they are said (checkpoint_log.c); the
      * thread's. */
     uint64_t n_failed; /* passes since one came through */
@@ -60,11 +76,12 @@ struct checkpointer {
     struct store_call *publish; /* who waits for segments to be in the
                                  * manifest, the last one first */
     bool is_publish_wanted;
-    uint64_t publish_ns;       /* not before, after a try that failed */
-    struct snapshot *snapshot; /* somebody waits for it, or has it open;
-                                * NULL: nobody */
-    bool is_snapshot_due;      /* he waits */
-    bool is_urgent;            /* do not hold back for others */
+    uint64_t publish_ns; /* not before, after a try that failed */
+    /* Of those that are open, and of those that keep names: somebody waits for
+     * it, or has it; NULL: nobody. */
+    struct snapshot *snapshot[CHECKPOINTER_SNAPSHOTS];
+    bool is_snapshot_due[CHECKPOINTER_SNAPSHOTS]; /* he waits */
+    bool is_urgent; /* do not hold back for others */
     bool stopping;
     int last_err; /* of the last pass; the thread's until it is joined */
 };
@@ -107,7 +124,8 @@ void checkpointer_want_segments(
 
 /* Asks for a snapshot, with the next manifest that is written, which is soon:
  * answered by its done_fn, on the thread or at once. Nobody else has one, or
- * waits for one. Any thread, without edit_lock. */
+ * waits for one; who wants one that keeps names is refused then. Any thread,
+ * without edit_lock. */
 void checkpointer_want_snapshot(
     struct checkpointer *checkpointer, struct snapshot *snapshot);
 

@@ -196,7 +196,8 @@ void
 checkpoint__remove_dead(struct pass *pass)
 {
     struct disk *disk = pass->durable->disk;
-    if (!pass->owner->is_in_doubt && durable_may_write(pass->durable) == 0) {
+    if (!pass->owner->is_in_doubt && !checkpoint__keeps_names(pass->owner) &&
+        durable_may_write(pass->durable) == 0) {
         (void)disk->calls->list(disk, remove_if_dead, pass);
     }
 }

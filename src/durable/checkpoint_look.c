@@ -306,8 +306,12 @@ look_for_image(void *context, const struct images_entry *entry)
     if (numbers_has(&look->here[OWN_CHECKPOINTS], entry->file)) {
         return;
     }
-    engine_mark(look->owner->durable->engine, entry->counter, entry->shard,
-        entry->first_row, entry->last_row);
+    if (manifest_is_of_tables(&look->owner->durable->manifest, entry)) {
+        look->owner->wants_all_abouts = true;
+    } else {
+        engine_mark(look->owner->durable->engine, entry->counter, entry->shard,
+            entry->first_row, entry->last_row);
+    }
     if (entry->file != look->last) {
         look->last = entry->file;
         names_make(name, NAMES_CHECKPOINT, entry->file);

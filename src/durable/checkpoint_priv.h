@@ -24,8 +24,9 @@ struct pass {
     struct buf block;             /* images not written yet */
     struct op *op;                /* owned; n_ops of op_capacity */
     size_t n_ops, op_capacity;
-    uint64_t seq;  /* the largest of what ops have in them */
-    uint64_t file; /* number of the file under way; 0: none */
+    uint64_t seq;       /* the largest of what ops have in them */
+    uint64_t about_seq; /* tables of members=about have all up to it */
+    uint64_t file;      /* number of the file under way; 0: none */
     uint64_t file_bytes;
     uint64_t step_bytes, file_bytes_max;
     int fd;
@@ -67,6 +68,22 @@ int checkpoint__compact(struct pass *pass);
  * there is doubt which manifest is on the disk. */
 void checkpoint__remove_dead(struct pass *pass);
 
+/* ---- checkpoint_about.c ---- */
+
+/* The tables are to be as they are now, a log file having begun. Waits for
+ * readers. */
+void checkpoint__mark_abouts(struct pass *pass, uint64_t log);
+
+/* Gathers images of them; *log_number becomes lower where older log files are
+ * needed for what is in none. 0 or ERR_. */
+int checkpoint__take_abouts(struct pass *pass, uint64_t *log_number);
+
+/* What was gathered since the mark is durable, or will never be. */
+void checkpoint__end_abouts(struct pass *pass, bool is_durable);
+
+/* True where the log, which a pass makes shorter, fills the disk. */
+bool checkpoint__is_filling(const struct checkpointer *owner);
+
 /* ---- checkpoint_thread.c: who waits for a manifest ---- */
 
 /* Takes those who wait for segments into the pass; lets them wait on. */
@@ -75,6 +92,10 @@ void checkpoint__keep_publish(struct pass *pass);
 /* Answers a list of struct store_checkpoint. */
 void checkpoint__answer(struct store_call *calls, int err);
 
+/* Lets log files go that no start needs, now or when nobody has their names any
+ * more. The manifest on the disk is that in memory. */
+void checkpoint__forget_log(struct checkpointer *owner);
+
 /* ---- checkpoint_snapshot.c ---- */
 
 /* Answers who waits for a snapshot: with one of what is on the disk now, behind
@@ -82,6 +103,12 @@ void checkpoint__answer(struct store_call *calls, int err);
 void checkpoint__hand_over(struct checkpointer *owner, int err);
 /* The same in the midst of a step, before its manifest is on the disk. */
 void checkpoint__hand_over_early(struct checkpointer *owner);
+
+/* True where no file may be removed, since somebody reads them by their names.
+ */
+bool checkpoint__keeps_names(struct checkpointer *owner);
+/* The disk is full: they are removed all the same from now on. */
+void checkpoint__let_names_go(struct checkpointer *owner);
 
 /* ---- checkpoint_look.c ---- */
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/give_way.h"
+#include "wal/wal_place.h"
 #include "wal/wal_refuse.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -19,8 +20,9 @@
 
 enum {
     NICE = 10,
-    ROUND_MS = 200,          /* between looks at the log's size */
-    LOOK_MS = 1000,          /* between looks whether all files are there */
+    ROUND_MS = 200, /* between looks at the log's size */
+    LOOK_MS = 1000, /* between looks whether all files are there */
+    US_PER_MS = 1000,
     RETRY_MS = 2000,         /* after a pass that failed, or has not helped */
     LOG_FILES_MORE = 64,     /* than the log's size asks for: each start begins
                           * one */
@@ -133,6 +135,7 @@ make_one_in_ballast(struct checkpointer *it)
 {
     ASSERT(!it->is_foreign);
     durable__refuse(it->durable, true);
+    checkpoint__let_names_go(it);
     it->wants_ballast = true;
     if (durable__drop_ballast(it->durable)) {
         await_log(it);
@@ -175,6 +178,30 @@ is_filling(const struct durable *durable, const struct wal_stats *stats)
         disk->calls->room(disk, &room) == 0 && stats->live_bytes >= room;
 }
 
+bool
+checkpoint__is_filling(const struct checkpointer *owner)
+{
+    struct wal_stats stats;
+    wal_stats(owner->durable->wal, &stats);
+    return is_log_full(owner) || owner->durable->is_refusing ||
+        is_filling(owner->durable, &stats);
+}
+
+/* True where the log is long enough, and not only for what the last pass has
+ * left of it, which the next one would leave, too. */
+static bool
+has_log_grown(const struct checkpointer *it, const struct wal_stats *stats)
+{
+    const struct data_config *config = &it->durable->config;
+    uint64_t bytes = config->checkpoint_log_bytes;
+    uint64_t files = LOG_FILES_MORE + bytes / config->log_file_bytes;
+    bool has_bytes = stats->live_bytes >= bytes &&
+        (it->passed_file == 0 || stats->bytes - it->passed_bytes >= bytes);
+    bool has_files = stats->file - stats->first_file >= files &&
+        stats->file - it->passed_file >= files;
+    return has_bytes || has_files;
+}
+
 /* True where the log has grown enough, or fills the disk, or the last pass is
  * long enough ago. */
 static bool
@@ -184,10 +211,7 @@ is_due(const struct checkpointer *checkpointer, uint64_t last_ns)
     const struct data_config *config = &durable->config;
     struct wal_stats stats;
     wal_stats(durable->wal, &stats);
-    if (stats.live_bytes >= config->checkpoint_log_bytes ||
-        stats.file - stats.first_file >= LOG_FILES_MORE +
-                config->checkpoint_log_bytes / config->log_file_bytes ||
-        checkpointer->n_missing > 0 ||
+    if (has_log_grown(checkpointer, &stats) || checkpointer->n_missing > 0 ||
         wal_fault(durable->wal) == ERR_DISK_FULL ||
         is_filling(durable, &stats)) {
         return true;
@@ -208,12 +232,52 @@ is_publish_due(const struct checkpointer *it)
     return it->is_publish_wanted && checkpointer_now_ns(it) >= it->publish_ns;
 }
 
+/* Log files that are complete go to the archive. */
+static void
+feed_archive(struct checkpointer *it)
+{
+    struct durable_stats *stats = &it->durable->stats;
+    struct wal_place place;
+    if (it->archive.disk == NULL || it->is_foreign) {
+        return;
+    }
+    wal_place(it->durable->wal, &place);
+    if (place.is_calm) {
+        archive__up_to(&it->archive, place.number, checkpointer_now_ns(it));
+    }
+    archive__note_time(&it->archive, it->durable->history, place.seq,
+        (uint64_t)clock_unix_us() / US_PER_MS, checkpointer_now_ns(it));
+    durable_note(&stats->archived_files, it->archive.n_files);
+    durable_note(&stats->archive_failures, it->archive.n_failures);
+    durable_note(&stats->archive_failing, it->archive.is_failing);
+}
+
+void
+checkpoint__forget_log(struct checkpointer *it)
+{
+    uint64_t number = it->durable->manifest.log_number;
+    uint64_t last = number;
+    feed_archive(it);
+    if (it->archive.disk != NULL && it->archive.next < last) {
+        last = it->archive.next;
+    }
+    bool keeps = checkpoint__keeps_names(it);
+    it->owes_log = keeps || last < number;
+    if (!keeps) {
+        wal_forget(it->durable->wal, last);
+    }
+}
+
 /* What is looked at between waits. True where a pass is due. */
 static bool
 look_around(struct checkpointer *it, struct schedule *when)
 {
     uint64_t now_ns = checkpointer_now_ns(it);
     renew_ballast(it);
+    feed_archive(it);
+    if (it->owes_log) {
+        checkpoint__forget_log(it);
+    }
     if (now_ns >= when->look_ns) {
         when->look_ns = now_ns + LOOK_MS * NS_PER_MS;
         (void)checkpoint__look(it);
@@ -353,6 +417,9 @@ run(void *arg)
         .last_ns = now_ns - age_ns(&it->durable->manifest), .look_ns = now_ns};
     bool is_pass;
     ASSERT(it->magic == CHECKPOINTER_MAGIC);
+    archive__begin(&it->archive, it->durable->config.archive,
+        it->durable->disk, it->durable->config.logger,
+        it->durable->manifest.log_number);
     give_way_begin(NICE); /* lower than the workers */
     while (wait_for_work(it, &when, &calls, &is_pass)) {
         if (!is_pass) {
@@ -409,8 +476,10 @@ checkpointer_stop(struct checkpointer *checkpointer, bool at_end)
 {
     checkpointer_end(checkpointer, at_end);
     pthread_join(checkpointer->thread, NULL);
-    ASSERT(checkpointer->publish == NULL);  /* all were answered */
-    ASSERT(checkpointer->snapshot == NULL); /* and it was closed */
+    ASSERT(checkpointer->publish == NULL); /* all were answered */
+    for (unsigned i = 0; i < CHECKPOINTER_SNAPSHOTS; i++) {
+        ASSERT(checkpointer->snapshot[i] == NULL); /* and it was closed */
+    }
     checkpointer->magic = 0;
     pthread_cond_destroy(&checkpointer->changed);
     mutex_fini(&checkpointer->lock);

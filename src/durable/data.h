@@ -81,7 +81,10 @@ struct data_config {
                           * outlives the store */
     struct disk *disk;   /* NULL: the one in dir; else the caller's, for tests,
                           * and dir is none */
-    bool is_missing;     /* dir is none, but there should be one: counters
+    struct disk
+        *archive;    /* gets copies of log files (durable/archive.h); NULL:
+                           * nothing does. The caller's, outlives the store */
+    bool is_missing; /* dir is none, but there should be one: counters
                           * cannot be added */
     enum wal_sync sync;
     uint64_t interval_ms;           /* see wal_config */

@@ -240,12 +240,35 @@ durable_log_dropped(
 }
 
 uint64_t
+durable_log_moved(struct durable *durable, const struct moved_one *moved)
+{
+    uint8_t entry[ENTRY_MOVED_BYTES_MAX];
+    mutex_assert_held(&durable->edit_lock);
+    ASSERT(!durable_is_replica(durable));
+    bool has_room = moved_list_put(&durable->handovers, moved);
+    ASSERT(has_room);
+    engine_settle_all(durable->engine);
+    size_t len = entry_put_moved(entry, moved);
+    return wal_append(durable->wal, entry, len);
+}
+
+uint64_t
 durable__log_producer(
     struct durable *durable, uint32_t serial, const struct producer_name *name)
 {
     uint8_t entry[ENTRY_PRODUCER_BYTES_MAX];
     ASSERT(!durable_is_replica(durable));
     size_t len = entry_put_producer(entry, serial, name);
+    return wal_append(durable->wal, entry, len);
+}
+
+uint64_t
+durable__log_producer_joined(
+    struct durable *durable, uint32_t serial, const struct seen_window *seen)
+{
+    uint8_t entry[ENTRY_PRODUCER_JOINED_BYTES_MAX];
+    ASSERT(!durable_is_replica(durable));
+    size_t len = entry_put_producer_joined(entry, serial, seen);
     return wal_append(durable->wal, entry, len);
 }
 
@@ -536,9 +559,9 @@ remove_orphan(void *context, const char *name)
     }
     if (names_parse(name, &kind, &number)) {
         is_orphan = kind == NAMES_LOG_NEW || kind == NAMES_CUT_NEW ||
-            (kind == NAMES_LOG &&
-                (number < manifest->log_number ||
-                    number > durable->log_end.number)) ||
+            (kind == NAMES_LOG && number < manifest->log_number &&
+                durable->config.archive == NULL) || /* it sees to them */
+            (kind == NAMES_LOG && number > durable->log_end.number) ||
             (kind == NAMES_CHECKPOINT && !durable->names_orphans &&
                 images_file_bytes(&manifest->images, number) == 0);
     }
@@ -705,6 +728,7 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
     durable->engine = engine;
     durable->qsbr = qsbr;
     durable->terms = durable->manifest.terms;
+    durable->handovers = durable->manifest.handovers;
     engine_begin_loading(engine);
     int err = define_all(engine, *schema, false);
     if (err == 0) {

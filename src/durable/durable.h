@@ -2,6 +2,7 @@
 #ifndef DURABLE_DURABLE_H
 #define DURABLE_DURABLE_H
 
+#include "base/moved.h"
 #include "base/mutex.h"
 #include "durable/data.h"
 #include "durable/durable_stats.h"
@@ -15,6 +16,8 @@
 
 #include <stdatomic.h>
 
+struct abouts; /* about/abouts.h */
+
 /* What keeps counters on disk: directory, log, manifest, checkpoints. Part of
  * the store; nobody else calls it.
  *
@@ -27,6 +30,7 @@
 struct segment;       /* cold/segment.h */
 struct producers;     /* durable/producers.h */
 struct producer_name; /* base/producer.h */
+struct seen_window;   /* base/seen.h */
 
 /* Who knows which segments cover what; a seam that the store fills. */
 struct durable_segments {
@@ -76,6 +80,8 @@ struct durable {
                       * that of who has manifest_lock */
     struct manifest manifest; /* the loader's, then the checkpointer's */
     struct history terms;     /* the loader's: of the manifest and the log */
+    struct moved_list handovers; /* the loader's, then under edit_lock: as the
+                                  * log has them */
     /* Held while the manifest is written and changed, since the log may have it
      * written before its first file: prepare_log. */
     struct mutex manifest_lock;
@@ -95,6 +101,7 @@ struct durable {
         *segment_map;              /* the store's; NULL: no segments. Set after
                                     * durable_open, before durable_load */
     struct producers *producers;   /* the store's; set likewise */
+    struct abouts *abouts;         /* likewise; NULL: there are none */
     _Atomic uint64_t last_segment; /* the last number that was given out */
     _Atomic uint64_t spared_segment; /* see durable_spare_segment */
     struct log_end log_end;          /* the log's, while it is open */
@@ -186,10 +193,19 @@ uint64_t durable_log_counter(struct durable *durable,
 uint64_t durable_log_dropped(
     struct durable *durable, uint32_t counter_serial, uint32_t last_serial);
 
-/* Logs a producer, or that it is gone, and returns its batch. The caller has
- * the lock of the producers. */
+/* Logs a handover, or with the address "" that it has ended, and returns its
+ * batch: handovers has it from now on, for which there is room. All changes of
+ * its ids that have begun are in the log before it. The caller has
+ * edit_lock. */
+uint64_t durable_log_moved(
+    struct durable *durable, const struct moved_one *moved);
+
+/* Logs a producer, what it has seen elsewhere (not empty), or that it is gone,
+ * and returns its batch. The caller has the lock of the producers. */
 uint64_t durable__log_producer(struct durable *durable, uint32_t serial,
     const struct producer_name *name);
+uint64_t durable__log_producer_joined(
+    struct durable *durable, uint32_t serial, const struct seen_window *seen);
 uint64_t durable__log_producer_dropped(
     struct durable *durable, uint32_t serial);
 

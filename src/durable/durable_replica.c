@@ -128,7 +128,7 @@ cut(struct durable *durable)
     const struct manifest *manifest = &durable->manifest;
     const struct data_config *config = &durable->config;
     struct replay_end end;
-    uint64_t newest = recover__newest(manifest);
+    uint64_t newest = recover_newest(manifest);
     const struct log_cut order = {.disk = durable->disk,
         .logger = config->logger,
         .epoch = manifest->epoch,

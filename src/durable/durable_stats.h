@@ -19,6 +19,9 @@
     X(last_checkpoint_seq, "batches up to it are in the last checkpoint")     \
     X(last_checkpoint_ms, "how long the last checkpoint took")                \
     X(last_checkpoint_time, "when it ended, in seconds since 1970")           \
+    X(archived_files, "log files copied to --wal-archive since the start")    \
+    X(archive_failures, "times that one could not be copied")                 \
+    X(archive_failing, "1: the last one could not, and log files are kept")   \
     X(missing_files, "files found gone or changed that a start would need")   \
     X(foreign_manifest, "1: another server has written MANIFEST")             \
     X(live_images, "images in the manifest")                                  \
@@ -29,6 +32,9 @@
     X(replayed_changes, "changes of records in them")                         \
     X(replayed_cells, "cells that these changed")                             \
     X(loaded_records, "records loaded from images at the start")              \
+    X(load_all_bytes, "bytes of images to be read then, or, later, of log")   \
+    X(load_done_bytes, "of these, bytes that have been read")                 \
+    X(load_is_log, "1: the images have been read, and these are of the log")  \
     X(load_ms, "how long loading took")                                       \
     X(replay_ms, "of this, the log")
 

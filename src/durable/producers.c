@@ -25,7 +25,12 @@
  * told of the drop before the first window goes: a manifest that finds windows
  * empty is not written before the drop is durable, so no producer comes back
  * without its numbers. A number that comes behind the drop in the log is
- * nobody's. */
+ * nobody's.
+ *
+ * Numbers that were seen elsewhere are joined with every shard, since shards
+ * are not the same there. The registry's lock is held from before the log is
+ * told until the last shard has them: else a list that was begun between the
+ * two, behind a new log file, could have neither. */
 #include "durable/producers.h"
 
 #include "base/assert.h"
@@ -70,13 +75,20 @@ look(struct engine_marks *marks, unsigned shard, const struct change *change)
     return ENGINE_MARK_BELOW;
 }
 
+/* The mark is of that producer from now on, if it was not. */
 static void
-add_number(struct producers_mark *mark, uint32_t serial, uint64_t number)
+own(struct producers_mark *mark, uint32_t serial)
 {
     ASSERT(mark->serial <= serial); /* else it would be another one's */
     if (mark->serial < serial) {
         *mark = (struct producers_mark){.serial = serial};
     }
+}
+
+static void
+add_number(struct producers_mark *mark, uint32_t serial, uint64_t number)
+{
+    own(mark, serial);
     seen_add(&mark->seen, number);
 }
 
@@ -322,6 +334,127 @@ producers_find(struct producers *producers, const char *name, size_t len,
     return err;
 }
 
+/* ---- numbers of elsewhere ---- */
+
+struct joining {
+    struct producers_slot *slot;
+    const struct seen_window *seen;
+};
+
+static void
+join_mark(const struct joining *it, unsigned shard)
+{
+    struct producers_mark *mark = &it->slot->mark[shard];
+    own(mark, it->slot->serial);
+    seen_join(&mark->seen, it->seen);
+}
+
+static void
+join_shard(void *context, unsigned shard)
+{
+    join_mark(context, shard);
+}
+
+/* All shards, under the registry's lock: so who lists them finds it done in
+ * all, or told to the log later than the list was begun. */
+static void
+join_all(struct producers *producers, struct engine *engine,
+    struct joining *joining)
+{
+    mutex_assert_held(&producers->lock);
+    ASSERT(joining->slot->serial != 0 && joining->slot->mark != NULL);
+    for (unsigned shard = 0; shard < producers->n_shards; shard++) {
+        engine_hold(engine, shard, join_shard, joining);
+    }
+}
+
+int
+producers_join(struct producers *producers, struct engine *engine,
+    const struct producer_name *name, const struct seen_window *seen,
+    uint64_t *seq)
+{
+    int err = 0;
+    ASSERT(seen_is_sound(seen));
+    *seq = 0;
+    mutex_lock(&producers->lock);
+    struct joining joining = {
+        find_name(producers, name->text, name->len), seen};
+    if (joining.slot == NULL) {
+        err = make(producers, name->text, name->len, &joining.slot);
+    }
+    if (err == 0) {
+        if (producers->durable != NULL) {
+            *seq = durable__log_producer_joined(
+                producers->durable, joining.slot->serial, seen);
+        }
+        join_all(producers, engine, &joining);
+    }
+    mutex_unlock(&producers->lock);
+    return err;
+}
+
+/* Producers whose windows are gathered, by slot. */
+struct gathering {
+    struct producers *producers;
+    uint32_t n;
+    struct {
+        uint32_t slot, serial;
+    } place[PRODUCERS_JOINED_MAX];
+    struct store_window *window; /* n */
+};
+
+static void
+gather_shard(void *context, unsigned shard)
+{
+    struct gathering *it = context;
+    for (uint32_t i = 0; i < it->n; i++) {
+        const struct producers_mark *mark =
+            mark_of(it->producers, it->place[i].slot, shard);
+        if (mark->serial == it->place[i].serial) {
+            seen_join(&it->window[i].seen, &mark->seen);
+        }
+    }
+}
+
+static void
+take_next(struct gathering *it, uint32_t *at, uint32_t n)
+{
+    struct producers *producers = it->producers;
+    mutex_lock(&producers->lock);
+    for (; it->n < n && *at < producers->n_slots; (*at)++) {
+        const struct producers_slot *slot = &producers->slot[*at];
+        if (slot->serial != 0) {
+            it->window[it->n] = (struct store_window){.name = slot->name};
+            it->place[it->n].slot = *at;
+            it->place[it->n++].serial = slot->serial;
+        }
+    }
+    if (*at == producers->n_slots) {
+        *at = UINT32_MAX;
+    }
+    mutex_unlock(&producers->lock);
+}
+
+uint32_t
+producers_joined(struct producers *producers, struct engine *engine,
+    uint32_t *at, struct store_window *out, uint32_t n)
+{
+    uint32_t n_seen = 0;
+    struct gathering it = {.producers = producers, .window = out};
+    ASSERT(n > 0 && n <= PRODUCERS_JOINED_MAX);
+    take_next(&it, at, n);
+    for (unsigned shard = 0; it.n > 0 && shard < producers->n_shards;
+         shard++) {
+        engine_hold(engine, shard, gather_shard, &it);
+    }
+    for (uint32_t i = 0; i < it.n; i++) {
+        if (!seen_is_empty(&out[i].seen)) {
+            out[n_seen++] = out[i];
+        }
+    }
+    return n_seen;
+}
+
 struct tombstone {
     struct producers_slot *slot;
     uint32_t serial;
@@ -482,6 +615,22 @@ copy_all(struct producers *producers, struct engine *engine,
         qsort(out->window, out->n_windows, sizeof *out->window, by_producer);
     }
     return err;
+}
+
+void
+producers_each(struct producers *producers,
+    void (*fn)(
+        void *context, uint32_t serial, const struct producer_name *name),
+    void *context)
+{
+    mutex_lock(&producers->lock);
+    for (uint32_t i = 0; i < producers->n_slots; i++) {
+        const struct producers_slot *slot = &producers->slot[i];
+        if (slot->serial != 0) {
+            fn(context, slot->serial, &slot->name);
+        }
+    }
+    mutex_unlock(&producers->lock);
 }
 
 int
@@ -723,6 +872,22 @@ producers__replay_number(struct producers *producers, uint32_t serial,
     return 0;
 }
 
+void
+producers__replay_joined(struct producers *producers, uint32_t serial,
+    const struct seen_window *seen)
+{
+    mutex_lock(&producers->lock);
+    struct joining joining = {find_serial(producers, serial), seen};
+    if (joining.slot == NULL) {
+        note_serial(producers, serial);
+    }
+    for (unsigned shard = 0;
+         joining.slot != NULL && shard < producers->n_shards; shard++) {
+        join_mark(&joining, shard);
+    }
+    mutex_unlock(&producers->lock);
+}
+
 /* ---- applying ---- */
 
 int
@@ -792,4 +957,18 @@ producers_apply_number(struct producers *producers, struct engine *engine,
     }
     mutex_unlock(&producers->lock);
     return 0;
+}
+
+void
+producers_apply_joined(struct producers *producers, struct engine *engine,
+    uint32_t serial, const struct seen_window *seen)
+{
+    mutex_lock(&producers->lock);
+    struct joining joining = {find_serial(producers, serial), seen};
+    if (joining.slot != NULL) {
+        join_all(producers, engine, &joining);
+    } else {
+        note_serial(producers, serial);
+    }
+    mutex_unlock(&producers->lock);
 }

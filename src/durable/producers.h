@@ -66,6 +66,24 @@ void producers_fini(struct producers *producers);
 int producers_find(struct producers *producers, const char *name, size_t len,
     struct store_producer *out);
 
+/* Joins what the producer of that name (which is right) has seen elsewhere with
+ * what each shard has seen of it: a number that stands for a change that was
+ * done there is taken for a repeat here. One that is not known becomes so. The
+ * window is not empty. *seq: what must be durable before the answer; 0: nothing
+ * is logged. As producers_find. */
+int producers_join(struct producers *producers, struct engine *engine,
+    const struct producer_name *name, const struct seen_window *seen,
+    uint64_t *seq);
+
+/* The other way: what each of the producers from slot *at on has seen, joined
+ * over all shards, of up to n of them that have seen anything, to out; returns
+ * how many. *at moves behind the last one that was looked at; there are no more
+ * where it is UINT32_MAX. One that is there all the while is in exactly one
+ * answer. Any thread, without a shard's lock. */
+enum { PRODUCERS_JOINED_MAX = 16 /* n */ };
+uint32_t producers_joined(struct producers *producers, struct engine *engine,
+    uint32_t *at, struct store_window *out, uint32_t n);
+
 /* Forgets a producer with all its numbers. Changes of it that are under way are
  * refused from then on. *seq: what must be durable before the answer; 0:
  * nothing. 0 or ERR_NO_PRODUCER. Any thread, without a shard's lock. */
@@ -78,6 +96,13 @@ int producers_drop(struct producers *producers, struct engine *engine,
  * case. Any thread, without a shard's lock. */
 int producers__list(struct producers *producers, struct engine *engine,
     struct producers_list *out);
+
+/* Calls fn for each, by slot, under the lock. Any thread, without a shard's
+ * lock. */
+void producers_each(struct producers *producers,
+    void (*fn)(
+        void *context, uint32_t serial, const struct producer_name *name),
+    void *context);
 
 /* Calls stat_fn for each line of `stats producers`, of the first
  * PRODUCERS_STATS_MAX ones by age. */
@@ -108,6 +133,11 @@ void producers__replay_dropped(struct producers *producers, uint32_t serial);
 int producers__replay_number(struct producers *producers, uint32_t serial,
     uint16_t shard, uint64_t number);
 
+/* What was joined with all shards: likewise; one thread, and no other is at
+ * numbers. */
+void producers__replay_joined(struct producers *producers, uint32_t serial,
+    const struct seen_window *seen);
+
 /* The applier's, of a replica (store/applier.h), where nobody else makes or
  * drops producers or numbers changes; all are idempotent. One thread at a time;
  * others may list them meanwhile.
@@ -119,6 +149,8 @@ int producers_apply_made(struct producers *producers, struct engine *engine,
     uint32_t serial, const struct producer_name *name);
 void producers_apply_dropped(
     struct producers *producers, struct engine *engine, uint32_t serial);
+void producers_apply_joined(struct producers *producers, struct engine *engine,
+    uint32_t serial, const struct seen_window *seen);
 int producers_apply_number(struct producers *producers, struct engine *engine,
     uint32_t serial, uint16_t shard, uint64_t number);
 

@@ -9,6 +9,8 @@
  * Columns are matched by serial too, by the engine. */
 #include "durable/recover.h"
 
+#include "durable/durable_about.h"
+
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/mutex.h"
@@ -559,16 +561,20 @@ take_entry(struct image_work *work, struct recover_reader *reader,
     if (err != 0) {
         return err;
     }
-    if (counter == NULL || counter->serial != image.counter_serial) {
+    bool is_about = manifest_is_of_tables(&work->durable->manifest, entry);
+    if (is_about
+            ? !durable_about__load(work->durable, work->schema, entry, &image)
+            : counter == NULL || counter->serial != image.counter_serial) {
         mutex_lock(&work->lock);
         err = images_add(work->orphans, entry);
         mutex_unlock(&work->lock);
-    } else {
+    } else if (!is_about) {
         engine_drain(work->durable->engine);
         err = load_image(work, entry, &image);
         durable_count(&work->durable->stats.loaded_records, image.n);
     }
     progress_add(&work->progress, entry->len, image.n);
+    durable_count(&work->durable->stats.load_done_bytes, entry->len);
     return err;
 }
 
@@ -639,8 +645,9 @@ recover__images(struct durable *durable, const struct schema *schema)
     struct images orphans = {0};
     struct image_work work = {
         .durable = durable, .schema = schema, .orphans = &orphans};
-    if (images->n == 0) {
-        return 0;
+    int head_err = durable_about__load_heads(durable, schema);
+    if (head_err != 0 || images->n == 0) {
+        return head_err;
     }
     images_verify(images); /* as decoding left it: no row is loaded twice */
     work.capacity = images->n;
@@ -652,6 +659,9 @@ recover__images(struct durable *durable, const struct schema *schema)
     progress_begin(&work.progress, durable->config.logger,
         durable->config.clock, "checkpoint", "records", 0);
     images_each(images, gather, &work);
+    durable_note(&durable->stats.load_all_bytes,
+        atomic_load_explicit(
+            &work.progress.all_bytes, memory_order_relaxed)); /* a figure */
     ASSERT(work.n == images->n);
     qsort(work.entry, work.n, sizeof *work.entry, by_shard);
     int err = run_threads(&work);

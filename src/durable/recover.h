@@ -127,7 +127,7 @@ int recover_check_end(const struct manifest *manifest,
     const struct replay_end *end, struct logger *logger);
 
 /* The manifest has nothing of a later batch. Pure. */
-uint64_t recover__newest(const struct manifest *manifest);
+uint64_t recover_newest(const struct manifest *manifest);
 
 /* ERR_CORRUPT, and told, where the manifest has what is of a later batch than
  * the log goes on with: what is logged then would be taken for older. */
@@ -148,6 +148,12 @@ int recover_check_shard(const struct manifest *manifest,
  * them. */
 int recover_add_term(struct history *terms, const struct entry_term *term,
     uint64_t seq, bool is_first, struct logger *logger);
+
+/* Puts a handover to those so far, unless the manifest, from which these come,
+ * has it already. ERR_CORRUPT, and told, where there are too many. */
+int recover_add_moved(struct moved_list *handovers,
+    const struct moved_one *moved, uint64_t seq,
+    const struct manifest *manifest, struct logger *logger);
 
 /* Replays the log behind the images; *schema grows with it. */
 int recover__log(

@@ -13,11 +13,14 @@
  * log has the whole record first; so no segment is read here. */
 #include "durable/recover.h"
 
+#include "about/abouts.h"
+
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/mutex.h"
 #include "base/progress.h"
+#include "durable/durable_about.h"
 #include "durable/producers.h"
 #include "engine/engine_copy.h"
 
@@ -184,6 +187,9 @@ apply_schema(struct ring *ring, const struct entry *entry)
         serial[slot] = serial_at(ring, slot);
     }
     int err = recover_schema_apply(&ring->recover, entry, durable->engine);
+    if (err == 0 && durable->abouts != NULL) {
+        err = abouts_follow(durable->abouts, ring->recover.schema);
+    }
     for (unsigned slot = 0; err == 0 && slot < SCHEMA_COUNTERS_MAX; slot++) {
         if (serial[slot] != 0 && serial_at(ring, slot) != serial[slot] &&
             segment_map != NULL) {
@@ -198,7 +204,8 @@ apply_schema(struct ring *ring, const struct entry *entry)
 static int
 apply_common(struct ring *ring, const struct entry *entry, uint64_t seq)
 {
-    struct producers *producers = ring->durable->producers;
+    struct durable *durable = ring->durable;
+    struct producers *producers = durable->producers;
     switch (entry->kind) {
     case ENTRY_PRODUCER:
         return producers__replay_made(
@@ -206,10 +213,17 @@ apply_common(struct ring *ring, const struct entry *entry, uint64_t seq)
     case ENTRY_PRODUCER_DROPPED:
         producers__replay_dropped(producers, entry->producer);
         return 0;
+    case ENTRY_MOVED:
+        return recover_add_moved(&durable->handovers, &entry->moved, seq,
+            &durable->manifest, durable->config.logger);
+    case ENTRY_ABOUT_ROLLED:
+        return durable_about_roll(durable, &entry->rolled);
+    case ENTRY_PRODUCER_JOINED:
+        producers__replay_joined(producers, entry->producer, &entry->seen);
+        return 0;
     default:
-        return seq > ring->durable->manifest.schema_seq
-            ? apply_schema(ring, entry)
-            : 0;
+        return seq > durable->manifest.schema_seq ? apply_schema(ring, entry)
+                                                  : 0;
     }
 }
 
@@ -257,6 +271,21 @@ take_term(struct replayer *it, const struct entry_term *term, uint64_t seq,
     }
 }
 
+/* Each entry is one replayer's: bits may be set in any order, while no table
+ * begins or goes. */
+static void
+take_about(struct replayer *it, const struct entry_about *about)
+{
+    struct durable *durable = it->ring->durable;
+    if ((about->id[0] ^ about->member[0]) % it->ring->n_threads ==
+        it->number) {
+        qsbr_online(durable->qsbr, &it->reader);
+        durable_about_redo(durable, about);
+        qsbr_offline(&it->reader);
+        it->n_changes += about->n;
+    }
+}
+
 static void
 replay_payload(
     struct replayer *it, uint64_t seq, const uint8_t *payload, size_t len)
@@ -272,6 +301,8 @@ replay_payload(
         }
         if (entry.kind == ENTRY_CELLS) {
             take_cells(it, &entry.cells, seq);
+        } else if (entry.kind == ENTRY_ABOUT) {
+            take_about(it, &entry.about);
         } else if (entry.kind == ENTRY_NUMBER) {
             take_number(it, &entry, seq);
         } else if (entry.kind == ENTRY_TERM) {
@@ -403,10 +434,13 @@ static void
 note_size(void *context, uint64_t read, uint64_t all)
 {
     struct ring *ring = context;
-    (void)read;
+    struct durable_stats *stats = &ring->durable->stats;
     /* relaxed: a figure */
     atomic_store_explicit(
         &ring->progress.all_bytes, all, memory_order_relaxed);
+    durable_note(&stats->load_is_log, 1);
+    durable_note(&stats->load_all_bytes, all);
+    durable_note(&stats->load_done_bytes, read);
 }
 
 static void
@@ -522,8 +556,23 @@ recover_add_term(struct history *terms, const struct entry_term *term,
     return ERR_CORRUPT;
 }
 
+int
+recover_add_moved(struct moved_list *handovers, const struct moved_one *moved,
+    uint64_t seq, const struct manifest *manifest, struct logger *logger)
+{
+    if (seq <= manifest->schema_seq || moved_list_put(handovers, moved)) {
+        return 0;
+    }
+    log_line(logger, LOG_ERROR,
+        "log batch %" PRIu64 ": there are %u handovers before that of %s, and "
+        "more cannot be; restore the directory from a backup, or see "
+        "--salvage",
+        seq, (unsigned)handovers->n, moved->rule);
+    return ERR_CORRUPT;
+}
+
 uint64_t
-recover__newest(const struct manifest *manifest)
+recover_newest(const struct manifest *manifest)
 {
     uint64_t seq = manifest->schema_seq > manifest->checkpoint_seq
         ? manifest->schema_seq
@@ -537,7 +586,7 @@ int
 recover__check_seq(
     const struct manifest *manifest, uint64_t next_seq, struct logger *logger)
 {
-    uint64_t newest = recover__newest(manifest);
+    uint64_t newest = recover_newest(manifest);
     if (newest < next_seq) {
         return 0;
     }

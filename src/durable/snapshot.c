@@ -47,7 +47,7 @@ open_files(struct snapshot *snapshot)
     while (error == 0 && snapshot->n_open < snapshot->files.n) {
         size_t i = snapshot->n_open;
         struct snapshot_file *file = &snapshot->files.file[i];
-        snapshot__file_name(file, name);
+        snapshot_file_name(file, name);
         error = disk->calls->open(disk, name, DISK_READ, &snapshot->fd[i]);
         if (error == 0) {
             snapshot->n_open++;
@@ -117,7 +117,7 @@ take_manifest(struct snapshot *snapshot, uint64_t last_log)
 }
 
 static void
-let_go(struct snapshot *snapshot)
+close_files(struct snapshot *snapshot)
 {
     for (size_t i = 0; i < snapshot->n_open; i++) {
         snapshot->disk->calls->close(snapshot->disk, snapshot->fd[i]);
@@ -125,6 +125,12 @@ let_go(struct snapshot *snapshot)
     free(snapshot->fd);
     snapshot->fd = NULL;
     snapshot->n_open = 0;
+}
+
+static void
+let_go(struct snapshot *snapshot)
+{
+    close_files(snapshot);
     buf_fini(&snapshot->manifest);
     snapshot_files_fini(&snapshot->files);
 }
@@ -149,7 +155,9 @@ snapshot__open(struct snapshot *snapshot, struct checkpointer *owner)
         err = cut_log(snapshot, place.end);
     }
     snapshot->last_seq = place.seq;
-    if (err == 0) {
+    if (err == 0 && snapshot->keeps_names) {
+        close_files(snapshot);
+    } else if (err == 0) {
         err = wal_pin(durable->wal, &snapshot->pin, place.seq + 1,
             snapshot->pin_bytes_max);
     }
@@ -204,8 +212,20 @@ snapshot_close(struct snapshot *snapshot)
 {
     struct checkpointer *owner = snapshot->owner;
     ASSERT(owner->magic == CHECKPOINTER_MAGIC);
-    ASSERT(snapshot->fd != NULL);
-    wal_unpin(snapshot->wal, &snapshot->pin);
+    ASSERT((snapshot->fd == NULL) == snapshot->keeps_names);
+    if (!snapshot->keeps_names) {
+        wal_unpin(snapshot->wal, &snapshot->pin);
+    }
     let_go(snapshot);
     checkpointer__end_snapshot(owner, snapshot);
+}
+
+int
+snapshot_check(const struct snapshot *snapshot)
+{
+    ASSERT(snapshot->keeps_names);
+    mutex_lock(&snapshot->owner->lock);
+    int err = snapshot->has_let_go ? ERR_BACKUP_GONE : 0;
+    mutex_unlock(&snapshot->owner->lock);
+    return err;
 }

@@ -7,6 +7,7 @@
 #include "durable/snapshot_files.h"
 #include "wal/wal_pin.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,7 +18,12 @@
  * is open here stays until snapshot_close, and takes its room on the disk. The
  * log behind is kept for a follower by a pin, up to a limit.
  *
- * One at a time for a store. Memory: the manifest, and some 40 bytes a file. */
+ * Or its files keep their names until snapshot_close, for others to read, and
+ * none is open: no log file goes then either, whatever checkpoints are made,
+ * unless the disk is full.
+ *
+ * One of each kind at a time for a store. Memory: the manifest, and some 40
+ * bytes a file. */
 
 enum { SNAPSHOT_READ_BYTES = 256 << 10 /* at once, of snapshot_hash */ };
 
@@ -26,15 +32,20 @@ struct checkpointer; /* durable/checkpoint.h */
 struct snapshot {
     struct store_call call; /* the caller's: done_fn is called on the
                              * checkpointer's thread, and does not wait */
-    uint64_t pin_bytes_max; /* of wal_pin; the caller's */
+    uint64_t pin_bytes_max; /* of wal_pin; the caller's, likewise: */
+    bool keeps_names;       /* files keep their names, none is open, and
+                             * there is no pin */
     /* out: */
     int err; /* 0; else all below is empty: ERR_CLOSED at a stop, ERR_DISK and
               * ERR_DISK_FULL, ERR_NO_MEMORY, ERR_NO_DATA_DIR, ERR_LOADING,
-              * ERR_DIR_TAKEN, ERR_CORRUPT (a file is missing) */
+              * ERR_DIR_TAKEN, ERR_CORRUPT (a file is missing),
+              * ERR_BACKUP_BUSY (keeps_names: there is another one) */
     struct buf manifest;         /* its bytes; owned */
     struct snapshot_files files; /* owned */
     uint64_t last_seq;           /* the last batch in them */
     struct wal_pin pin;          /* at the batch behind that one */
+    bool has_let_go; /* keeps_names: the disk was full, and files may be gone;
+                      * under the checkpointer's lock */
     /* its own: */
     struct checkpointer *owner;
     struct disk *disk;
@@ -55,8 +66,13 @@ int snapshot_read(
 int snapshot_hash(struct snapshot *snapshot, size_t i, uint64_t *xxh3);
 
 /* Closes its files and lets go of the log. After an answer with err 0, and
- * before the store is destroyed. Any thread. May look at the disk. */
+ * before the store is destroyed. Any thread. May look at the disk, but for one
+ * that keeps names. */
 void snapshot_close(struct snapshot *snapshot);
+
+/* Of one that keeps names, which is not closed: 0, or ERR_BACKUP_GONE where
+ * some may be gone since, for want of room. Any thread. */
+int snapshot_check(const struct snapshot *snapshot);
 
 /* ---- the checkpointer's ---- */
 

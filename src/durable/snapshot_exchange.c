@@ -74,7 +74,7 @@ give_files(struct exchange *it)
     struct disk_file is;
     for (size_t i = 0; i < it->plan.files.n; i++) {
         const struct snapshot_file *file = &it->plan.files.file[i];
-        snapshot__file_name(file, name);
+        snapshot_file_name(file, name);
         int error = snapshot_folder__give(it->folder, name);
         if (error == ENOENT) {
             error = it->disk->calls->look(it->disk, name, -1, &is);

@@ -188,7 +188,7 @@ snapshot__file_parse(const char *name, struct snapshot_file *file)
 }
 
 void
-snapshot__file_name(const struct snapshot_file *file, char out[NAMES_BYTES])
+snapshot_file_name(const struct snapshot_file *file, char out[NAMES_BYTES])
 {
     ASSERT(file->number > 0);
     switch (file->kind) {

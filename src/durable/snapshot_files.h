@@ -57,7 +57,7 @@ size_t snapshot_files_find(
 bool snapshot__file_parse(const char *name, struct snapshot_file *file);
 
 /* Writes the name that it has in a data directory. */
-void snapshot__file_name(
+void snapshot_file_name(
     const struct snapshot_file *file, char out[NAMES_BYTES]);
 
 #endif

@@ -113,7 +113,7 @@ here_of(const struct snapshot_put *put, const struct snapshot_file *file)
     size_t i = snapshot_files_find(files, file->kind, file->number);
     char name[NAMES_BYTES];
     struct disk_file is;
-    snapshot__file_name(file, name);
+    snapshot_file_name(file, name);
     return i < files->n && files->file[i].bytes == file->bytes &&
             put->plan.here[i].is_whole &&
             put->folder->calls->look(put->folder, name, -1, &is) == 0 &&
@@ -258,7 +258,7 @@ snapshot_put_file(struct snapshot_put *put, size_t i)
             return err;
         }
     }
-    snapshot__file_name(&put->plan.files.file[i], name);
+    snapshot_file_name(&put->plan.files.file[i], name);
     int error = folder->calls->unlink(folder, name);
     if (error == 0 || error == ENOENT) {
         error = folder->calls->open(folder, name, DISK_CREATE, &put->fd);
@@ -286,7 +286,7 @@ snapshot_put_write(
     int error = folder->calls->write(folder, put->fd, bytes, len, at);
     if (error != 0) {
         give_up(put);
-        snapshot__file_name(&put->plan.files.file[put->i], name);
+        snapshot_file_name(&put->plan.files.file[put->i], name);
         return refused(put, "write", name, error);
     }
     checksum_stream_add(put->stream, bytes, len);
@@ -340,7 +340,7 @@ settle(struct snapshot_put *put)
         folder->calls->uncache(folder, put->fd, 0, put->at);
         return 0;
     }
-    snapshot__file_name(file, name);
+    snapshot_file_name(file, name);
     return refused(put, "write", name, error);
 }
 
@@ -397,7 +397,7 @@ check_file(struct snapshot_put *put, size_t i, uint8_t *room)
     const struct snapshot_file *file = &put->plan.files.file[i];
     char name[NAMES_BYTES];
     int fd;
-    snapshot__file_name(file, name);
+    snapshot_file_name(file, name);
     int error = folder->calls->open(folder, name, DISK_READ, &fd);
     if (error == 0) {
         error = sum_file(put, fd, file->bytes, room);

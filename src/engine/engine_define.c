@@ -143,7 +143,7 @@ read_columns(const struct schema_counter *from, struct view *view)
         }
         const struct schema_column *counts =
             schema_column_of(from, it->counts);
-        if (counts != NULL) {
+        if (counts != NULL && it->kind == SCHEMA_MEMBERS) {
             view->counted |= 1U << counts->slot;
             view->counted_by[counts->slot] = it->slot;
         }
@@ -275,18 +275,22 @@ vacate(struct engine *engine, struct counter *counter, uint32_t columns)
     return clear(engine, counter, columns);
 }
 
-/* True where the counter has all these columns already. */
+/* True where the counter has all these columns already, and all the rest as it
+ * is to be. */
 static bool
 only_drops(const struct counter *counter, const struct schema_counter *from)
 {
     const struct view *view = counter == NULL ? NULL : counter__view(counter);
     for (unsigned i = 0; view != NULL && i < from->n_columns; i++) {
         const struct schema_column *it = &from->column[i];
-        if (view->column[it->slot].serial != it->serial) {
+        const struct column *was = &view->column[it->slot];
+        if (was->serial != it->serial || was->max != schema_column_max(it)) {
             return false;
         }
     }
-    return view != NULL;
+    return view != NULL && view->absent_is_miss == from->absent_is_miss &&
+        view->overflow_is_error == from->overflow_is_error &&
+        view->max_jump == from->max_jump;
 }
 
 /* Drops columns without memory for a new view. */

@@ -441,10 +441,14 @@ tell_pair(const struct job *job, struct redo *redo, uint64_t row,
         column_decode(&job->pair.view->column[PAIR_COLUMN], code);
 }
 
+/* Where records are told whole a pair is told with its record even if only the
+ * pair has changed: alone it does not say whose it is, and who is fed some ids
+ * of a log has to know (repl/feed_filter.h). */
 static void
 tell(struct job *job, uint64_t before, struct redo *redo)
 {
     const struct part *record = &job->record;
+    bool has_pair = job->pair.code[PAIR_COLUMN] != before;
     unsigned n_before = redo->n;
     ASSERT(redo->n + MEMBER_WRITES_MAX <= ENGINE_WRITES_MAX);
     if (job->reserved_row != 0) {
@@ -454,8 +458,10 @@ tell(struct job *job, uint64_t before, struct redo *redo)
     if (job->change->member.step != 0) {
         redo_record(redo, record->view, job->change, record->columns,
             record->look.spot.record.code, record->code, record->origin);
+    } else if (has_pair && redo->whole != 0) {
+        redo_as_it_is(redo, record->view, job->change, record->code);
     }
-    if (job->pair.code[PAIR_COLUMN] != before) {
+    if (has_pair) {
         tell_pair(job, redo, pair_row(job), job->pair.code[PAIR_COLUMN],
             redo->n > n_before);
     }

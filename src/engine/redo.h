@@ -40,18 +40,13 @@ redo_differs(uint32_t columns, const uint64_t *before, const uint64_t *code)
     return any != 0;
 }
 
-/* Adds to redo records what the columns of a record have become that differ;
- * all of one that has come from elsewhere, and where records are told whole:
- * then columns are all that view has. */
+/* Adds to redo records what the columns of a record have become: of those in
+ * columns, and differ from before, where that is not NULL. */
 static inline void
-redo_record(struct redo *redo, const struct view *view,
+redo__columns(struct redo *redo, const struct view *view,
     const struct change *change, uint32_t columns, const uint64_t *before,
-    const uint64_t *code, enum origin origin)
+    const uint64_t *code)
 {
-    bool is_whole = origin_is_to_stay(origin) ||
-        (origin == ORIGIN_BASE && !codes_are_same(before, code)) ||
-        (redo->whole != 0 && redo_differs(columns, before, code));
-    columns = is_whole ? view->columns : columns;
     struct engine_write *write = &redo->write[redo->n];
     unsigned n = 0;
     for (; columns != 0; columns &= columns - 1) {
@@ -59,7 +54,7 @@ redo_record(struct redo *redo, const struct view *view,
         /* relaxed: 0 where it is being dropped, and then it does not matter */
         uint32_t serial = atomic_load_explicit(
             &view->column[i].serial, memory_order_relaxed);
-        if ((before[i] != code[i] || is_whole) && serial != 0) {
+        if ((before == NULL || before[i] != code[i]) && serial != 0) {
             write->serial[n] = serial;
             write->value[n] = column_decode(&view->column[i], code[i]);
             n++;
@@ -73,6 +68,30 @@ redo_record(struct redo *redo, const struct view *view,
         write->is_pair = false;
         redo->n++;
     }
+}
+
+/* Adds to redo records what the columns of a record have become that differ;
+ * all of one that has come from elsewhere, and where records are told whole:
+ * then columns are all that view has. */
+static inline void
+redo_record(struct redo *redo, const struct view *view,
+    const struct change *change, uint32_t columns, const uint64_t *before,
+    const uint64_t *code, enum origin origin)
+{
+    bool is_whole = origin_is_to_stay(origin) ||
+        (origin == ORIGIN_BASE && !codes_are_same(before, code)) ||
+        (redo->whole != 0 && redo_differs(columns, before, code));
+    columns = is_whole ? view->columns : columns;
+    redo__columns(redo, view, change, columns, is_whole ? NULL : before, code);
+}
+
+/* Adds to redo records what all columns of a record are, whether they have
+ * changed or not. */
+static inline void
+redo_as_it_is(struct redo *redo, const struct view *view,
+    const struct change *change, const uint64_t *code)
+{
+    redo__columns(redo, view, change, view->columns, NULL, code);
 }
 
 /* Adds to redo records that a numbered change was done: to what it changed,

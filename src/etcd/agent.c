@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a lease goes through:
  *
- *   the primary's: TAKE asked, a lease is granted, the transaction puts the
- *   keys with it. YES: it is kept alive. NO or unknown: it is ended, so that a
- *   transaction that comes late finds no lease and does nothing.
+ *   the primary's: TAKE or KEEP asked, a lease is granted, the transaction
+ *   puts the key with it. YES: it is kept alive, and the one before it ended.
+ *   NO or unknown: it is ended, so that a transaction that comes late finds no
+ *   lease and does nothing. HAND: it is neither kept alive nor relied upon from
+ *   then on, and ended when the transaction is over, however that came out.
  *   the node's: granted at the first NODE; where it is lost, a new one, and the
  *   node's key is put again.
  *
@@ -68,7 +70,11 @@ add_event(struct agent *agent, enum control_say what)
 void
 agent__set_why(char why[CONTROL_WHY_MAX + 1], const char *text)
 {
-    (void)snprintf(why, CONTROL_WHY_MAX + 1, "%s", text);
+    size_t len = 0;
+    for (; text[len] != '\0' && len < CONTROL_WHY_MAX; len++) {
+        why[len] = text[len] >= ' ' && text[len] <= '~' ? text[len] : '?';
+    }
+    why[len] = '\0';
 }
 
 /* The result of what is asked, if one is due. */
@@ -86,7 +92,7 @@ agent__add_result(struct agent *agent, enum control_ask ask,
     result->number = agent->number[ask];
     result->outcome = outcome;
     agent__set_why(result->why, why);
-    agent->is_to_be_said = agent->is_to_be_said || outcome == CONTROL_UNKNOWN;
+    agent->is_to_be_said = agent->is_to_be_said || outcome != CONTROL_YES;
     agent->is_look_due = true;
     return result;
 }
@@ -119,6 +125,7 @@ agent__end_lease(struct agent *agent, uint64_t id, uint64_t now_ns)
     if (id == 0) {
         return;
     }
+    agent->revoke_at_ns = now_ns;
     if (agent->n_ending == AGENT_ENDING_MAX) { /* the oldest ends by itself */
         agent__forget_ending(agent, agent->ending[0].id, false);
     }
@@ -131,6 +138,13 @@ agent__lose_primary(struct agent *agent, const char *why)
 {
     agent->primary = (struct agent_lease){0};
     agent__set_why(add_event(agent, CONTROL_SAY_LOST)->of.why, why);
+}
+
+void
+agent__drop_primary(struct agent *agent, const char *why, uint64_t now_ns)
+{
+    agent__end_lease(agent, agent->primary.id, now_ns);
+    agent__lose_primary(agent, why);
 }
 
 void
@@ -157,14 +171,21 @@ agent_init(struct agent *agent, const struct agent_config *config,
     agent->is_reachable = true;
 }
 
+bool
+agent__is_taking(const struct agent *agent)
+{
+    return agent->taking != 0 || agent->is_under_way[AGENT_TAKE_GRANT];
+}
+
+/* Of KEEP, too. */
 static void
 ask_take(struct agent *agent, const struct control_request *request,
     uint64_t now_ns)
 {
-    if (agent->taking != 0 || agent->is_under_way[AGENT_TAKE_GRANT] ||
-        agent->giving_up != 0) {
+    if (agent__is_taking(agent) || agent->handing != 0 ||
+        agent->is_giving_up) {
         (void)agent__add_result(
-            agent, CONTROL_TAKE, CONTROL_NO, "another one is under way");
+            agent, request->ask, CONTROL_NO, "another one is under way");
         return;
     }
     agent->take = *request;
@@ -173,21 +194,44 @@ ask_take(struct agent *agent, const struct control_request *request,
 }
 
 static void
+ask_hand(struct agent *agent, const struct control_request *request,
+    uint64_t now_ns)
+{
+    if (agent->primary.id == 0 || agent__is_taking(agent)) {
+        (void)agent__add_result(agent, CONTROL_HAND, CONTROL_NO,
+            agent->primary.id == 0 ? "there is no key to hand over"
+                                   : "another one is under way");
+        return;
+    }
+    agent->handing = agent->primary.id;
+    agent->primary = (struct agent_lease){0};
+    agent__post(agent, AGENT_HAND, agent->handing,
+        keys_hand(agent->config.prefix, &request->of.hand.to,
+            agent->primary_revision),
+        now_ns);
+}
+
+static void
 ask_give_up(struct agent *agent, uint64_t now_ns)
 {
-    if (agent->taking != 0 || agent->is_under_way[AGENT_TAKE_GRANT]) {
-        (void)agent__add_result(
-            agent, CONTROL_GIVE_UP, CONTROL_NO, "a take is under way");
-        return;
-    }
-    if (agent->primary.id == 0) {
-        (void)agent__add_result(agent, CONTROL_GIVE_UP, CONTROL_YES, "");
-        return;
-    }
-    agent->giving_up = agent->primary.id;
+    agent->is_giving_up = true;
+    agent->is_give_up_unsure = false;
     agent__end_lease(agent, agent->primary.id, now_ns);
     agent->primary = (struct agent_lease){0};
-    agent->revoke_at_ns = now_ns;
+    agent__settle_give_up(agent);
+}
+
+void
+agent__settle_give_up(struct agent *agent)
+{
+    if (agent->is_giving_up && agent->n_ending == 0 &&
+        !agent__is_taking(agent) && agent->handing == 0) {
+        bool is_sure = !agent->is_give_up_unsure;
+        agent->is_giving_up = false;
+        (void)agent__add_result(agent, CONTROL_GIVE_UP,
+            is_sure ? CONTROL_YES : CONTROL_UNKNOWN,
+            is_sure ? "" : "etcd does not answer");
+    }
 }
 
 static void
@@ -197,6 +241,7 @@ ask_node(struct agent *agent, const struct control_request *request)
     agent->has_said = true;
     agent->is_node_due = true;
     agent->node_at_ns = 0;
+    agent->is_look_due = agent->is_to_be_said = true; /* it may be a new one */
 }
 
 /* What is one transaction, and its call. */
@@ -219,7 +264,11 @@ agent_ask(struct agent *agent, const struct control_request *request,
             .deadline_ns = agent->primary.deadline_ns};
         return;
     }
-    if (agent->is_asked[request->ask]) {
+    if (agent->is_asked[request->ask] && request->ask == CONTROL_NODE) {
+        agent->is_to_be_replaced = agent->is_under_way[AGENT_NODE];
+        (void)agent__add_result(
+            agent, CONTROL_NODE, CONTROL_UNKNOWN, "another one is said");
+    } else if (agent->is_asked[request->ask]) {
         ASSERT(!agent_has_events(agent));
         struct control_result *result =
             &add_event(agent, CONTROL_SAY_RESULT)->of.result;
@@ -232,7 +281,11 @@ agent_ask(struct agent *agent, const struct control_request *request,
     agent->number[request->ask] = request->number;
     switch (request->ask) {
     case CONTROL_TAKE:
+    case CONTROL_KEEP:
         ask_take(agent, request, now_ns);
+        break;
+    case CONTROL_HAND:
+        ask_hand(agent, request, now_ns);
         break;
     case CONTROL_GIVE_UP:
         ask_give_up(agent, now_ns);
@@ -262,14 +315,13 @@ agent_end(struct agent *agent, uint64_t now_ns)
     agent->primary = (struct agent_lease){0};
     agent->node = (struct agent_lease){0};
     agent->has_said = agent->is_node_due = false;
-    agent->revoke_at_ns = now_ns;
 }
 
 bool
 agent_is_through(const struct agent *agent)
 {
-    return agent->is_ended && agent->n_ending == 0 && agent->taking == 0 &&
-        !agent->is_under_way[AGENT_TAKE_GRANT] &&
+    return agent->is_ended && agent->n_ending == 0 &&
+        !agent__is_taking(agent) && agent->handing == 0 &&
         !agent->is_under_way[AGENT_NODE_GRANT];
 }
 
@@ -305,9 +357,7 @@ turn_leases(struct agent *agent, uint64_t now_ns, uint64_t *wake_ns)
         turn_lease(agent, &agent->node, AGENT_NODE_ALIVE, now_ns, wake_ns);
         earlier(wake_ns, hang_ns);
     } else if (agent->primary.id != 0) {
-        agent__end_lease(agent, agent->primary.id, now_ns);
-        agent->revoke_at_ns = now_ns;
-        agent__lose_primary(agent, "the server does not beat");
+        agent__drop_primary(agent, "the server does not beat", now_ns);
     }
 }
 
@@ -358,6 +408,8 @@ turn_look(struct agent *agent, uint64_t now_ns, uint64_t *wake_ns)
     if ((agent->is_look_due && agent->is_reachable) ||
         now_ns >= agent->look_at_ns) {
         agent->is_look_due = false;
+        agent->is_look_to_be_said = agent->is_to_be_said;
+        agent->is_to_be_said = false;
         agent__post(
             agent, AGENT_LOOK, 0, keys_range(agent->config.prefix), now_ns);
     } else {
@@ -377,6 +429,7 @@ agent_turn(struct agent *agent, uint64_t now_ns)
         turn_node(agent, now_ns, &wake_ns);
         turn_look(agent, now_ns, &wake_ns);
     }
+    agent__settle_give_up(agent); /* a lease was left to end by itself */
     return wake_ns;
 }
 

@@ -27,6 +27,7 @@ enum {
     AGENT_TTL_MAX_S = 60
 };
 
+/* TAKE, and its lease, are of KEEP as well. */
 #define AGENT_CALLS(X)                                                        \
     X(LOOK, "/v3/kv/range")                                                   \
     X(WATCH, "/v3/watch")                                                     \
@@ -39,7 +40,8 @@ enum {
     X(VOTERS, "/v3/kv/txn")                                                   \
     X(NODE, "/v3/kv/txn")                                                     \
     X(EPOCH, "/v3/kv/txn")                                                    \
-    X(ORDER, "/v3/kv/txn")
+    X(ORDER, "/v3/kv/txn")                                                    \
+    X(HAND, "/v3/kv/txn")
 
 enum agent_call {
 #define X(name, path) AGENT_##name,
@@ -83,18 +85,25 @@ struct agent {
     bool is_ended;    /* the node is gone */
 
     struct agent_lease primary, node;
-    uint64_t taking; /* the lease of a TAKE that is under way, or 0 */
+    uint64_t primary_revision; /* of the key, as it was put with the lease */
+    uint64_t taking; /* the lease of a TAKE or KEEP that is under way, or 0 */
     uint64_t taking_deadline_ns;
-    struct control_request take;
+    struct control_request take; /* or KEEP */
+    uint64_t handing;            /* the lease of a HAND, likewise */
     struct control_request said; /* the last NODE */
     bool has_said, is_node_due;  /* it is to be put, or put anew */
-    uint64_t node_at_ns;         /* not before */
-    uint64_t giving_up;          /* the lease that GIVE_UP waits for, or 0 */
+    bool is_to_be_replaced; /* what is being put is not what was said last */
+    uint64_t node_at_ns;    /* not before */
+    bool is_giving_up;      /* GIVE_UP waits for the end of all leases */
+    bool is_give_up_unsure; /* one of them was left to end by itself */
     unsigned n_ending;
     struct agent_ending ending[AGENT_ENDING_MAX];
     uint64_t revoke_at_ns;
 
-    bool is_look_due, is_to_be_said; /* the next look's state, also if same */
+    bool is_look_due;
+    bool is_to_be_said;      /* the state of the next look that is begun, also
+                             * where it is the same */
+    bool is_look_to_be_said; /* of the one that is under way */
     bool is_reachable, is_unreachable_said, is_state_due;
     uint64_t look_at_ns;
     struct control_state state;

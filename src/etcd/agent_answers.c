@@ -4,6 +4,7 @@
 #include "etcd/agent_priv.h"
 #include "etcd/keys.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void
@@ -12,6 +13,17 @@ keep(struct agent_lease *lease, uint64_t id, uint64_t deadline_ns,
 {
     *lease = (struct agent_lease){
         .id = id, .deadline_ns = deadline_ns, .alive_at_ns = alive_at_ns};
+}
+
+/* text[0..len): what the transport says. */
+static void
+set_why(char why[CONTROL_WHY_MAX + 1], const char *what, const char *text,
+    size_t len)
+{
+    char line[CONTROL_WHY_MAX + 1];
+    (void)snprintf(line, sizeof line, "%s%s%.*s", what, len > 0 ? ": " : "",
+        (int)len, text);
+    agent__set_why(why, line);
 }
 
 /* How a change came out. */
@@ -29,16 +41,15 @@ outcome_of(const struct agent *agent, enum transport_outcome outcome,
             return CONTROL_UNKNOWN;
         }
         agent__set_why(found->why, is_done ? "" : "it is not as it was seen");
-        found->revision = is_done ? found->revision : 0;
         return is_done ? CONTROL_YES : CONTROL_NO;
     case TRANSPORT_ERROR:
         return keys_is_refusal(text, len, found->why) ? CONTROL_NO
                                                       : CONTROL_UNKNOWN;
     case TRANSPORT_UNSENT:
-        agent__set_why(found->why, "no etcd can be reached");
+        set_why(found->why, "no etcd can be asked", text, len);
         return CONTROL_NO;
     default:
-        agent__set_why(found->why, "etcd does not answer");
+        set_why(found->why, "etcd does not answer", text, len);
         return CONTROL_UNKNOWN;
     }
 }
@@ -53,23 +64,41 @@ say_change(struct agent *agent, enum control_ask ask,
     result->voters = found->voters;
 }
 
+/* Of KEEP, too. Where it is not known what became of it, the key may have been
+ * replaced, and a lease of before cannot be relied on. */
 static void
 on_take(struct agent *agent, enum control_outcome outcome,
-    const struct control_result *found, uint64_t now_ns)
+    struct control_result *found, uint64_t now_ns)
 {
-    if (outcome == CONTROL_YES && agent->is_ended) {
-        outcome = CONTROL_NO;
+    if (outcome == CONTROL_YES && (agent->is_ended || agent->is_giving_up)) {
+        outcome = CONTROL_UNKNOWN;
+        *found = (struct control_result){0};
+        agent__set_why(found->why, "it is given up meanwhile");
     }
     if (outcome == CONTROL_YES) {
         agent__end_lease(agent, agent->primary.id, now_ns);
         keep(&agent->primary, agent->taking, agent->taking_deadline_ns,
             agent__after_ms(agent->sent_ns[AGENT_TAKE_GRANT],
                 agent__ttl_ms(agent) / AGENT__ALIVE_PARTS));
+        agent->primary_revision = found->revision;
     } else {
         agent__end_lease(agent, agent->taking, now_ns);
+        if (outcome == CONTROL_UNKNOWN && agent->primary.id != 0) {
+            agent__drop_primary(
+                agent, "its key may have been replaced", now_ns);
+        }
     }
     agent->taking = 0;
-    say_change(agent, CONTROL_TAKE, outcome, found);
+    say_change(agent, agent->take.ask, outcome, found);
+}
+
+static void
+on_hand(struct agent *agent, enum control_outcome outcome,
+    const struct control_result *found, uint64_t now_ns)
+{
+    agent__end_lease(agent, agent->handing, now_ns);
+    agent->handing = 0;
+    say_change(agent, CONTROL_HAND, outcome, found);
 }
 
 static void
@@ -77,10 +106,14 @@ on_node(struct agent *agent, enum control_outcome outcome,
     const struct control_result *found, const char *text, size_t len,
     uint64_t now_ns)
 {
+    if (outcome == CONTROL_NO && keys_is_no_lease(text, len)) {
+        agent__lose_node(agent);
+    }
+    if (agent->is_to_be_replaced) { /* the next one has the result */
+        agent->is_to_be_replaced = false;
+        return;
+    }
     if (outcome != CONTROL_YES) {
-        if (outcome == CONTROL_NO && keys_is_no_lease(text, len)) {
-            agent__lose_node(agent);
-        }
         agent->is_node_due = agent->has_said;
         agent->node_at_ns = agent__after_ms(now_ns, AGENT_RETRY_MS);
     }
@@ -96,6 +129,9 @@ on_change(struct agent *agent, enum agent_call call,
     switch (call) {
     case AGENT_TAKE:
         on_take(agent, outcome, &found, now_ns);
+        break;
+    case AGENT_HAND:
+        on_hand(agent, outcome, &found, now_ns);
         break;
     case AGENT_NODE:
         on_node(agent, outcome, &found, text, len, now_ns);
@@ -118,11 +154,13 @@ on_take_grant(struct agent *agent, uint64_t lease, uint64_t now_ns)
 {
     if (lease == 0) { /* one that was granted all the same ends by itself */
         (void)agent__add_result(
-            agent, CONTROL_TAKE, CONTROL_NO, "etcd grants no lease");
+            agent, agent->take.ask, CONTROL_NO, "etcd grants no lease");
         return;
     }
-    if (agent->is_ended) {
+    if (agent->is_ended || agent->is_giving_up) {
         agent__end_lease(agent, lease, now_ns);
+        (void)agent__add_result(
+            agent, agent->take.ask, CONTROL_NO, "it is given up meanwhile");
         return;
     }
     agent->taking = lease;
@@ -184,12 +222,7 @@ agent__forget_ending(struct agent *agent, uint64_t id, bool is_over)
         }
     }
     agent->n_ending = kept;
-    if (id != 0 && agent->giving_up == id) {
-        agent->giving_up = 0;
-        (void)agent__add_result(agent, CONTROL_GIVE_UP,
-            is_over ? CONTROL_YES : CONTROL_UNKNOWN,
-            is_over ? "" : "etcd does not answer");
-    }
+    agent->is_give_up_unsure = agent->is_give_up_unsure || !is_over;
 }
 
 static void
@@ -225,6 +258,18 @@ is_same(const struct control_state *a, const struct control_state *b)
                sizeof *a - from) == 0;
 }
 
+/* Somebody may have taken the key away by hand: no lease helps then. */
+static void
+look_at_key(struct agent *agent, uint64_t now_ns)
+{
+    const struct control_state *state = &agent->state;
+    if (agent->primary.id != 0 && !agent__is_taking(agent) &&
+        state->revision >= agent->primary_revision &&
+        state->primary.revision != agent->primary_revision) {
+        agent__drop_primary(agent, "its key is not there any more", now_ns);
+    }
+}
+
 static void
 on_look(struct agent *agent, enum transport_outcome how, const char *text,
     size_t len, uint64_t now_ns)
@@ -237,7 +282,8 @@ on_look(struct agent *agent, enum transport_outcome how, const char *text,
         return;
     }
     if (how != TRANSPORT_ANSWER) {
-        on_unreachable(agent, "etcd does not answer", now_ns);
+        set_why(why, "etcd does not answer", text, len);
+        on_unreachable(agent, why, now_ns);
         return;
     }
     if (!keys_read_state(agent->config.prefix, text, len, &state, why)) {
@@ -250,11 +296,12 @@ on_look(struct agent *agent, enum transport_outcome how, const char *text,
     }
     agent->look_at_ns = agent__after_ms(now_ns, AGENT_LOOK_MS);
     agent->is_state_due = agent->is_state_due || !agent->is_reachable ||
-        agent->is_unreachable_said || agent->is_to_be_said ||
+        agent->is_unreachable_said || agent->is_look_to_be_said ||
         !is_same(&state, &agent->state);
     agent->is_reachable = true;
-    agent->is_to_be_said = false;
+    agent->is_look_to_be_said = false;
     memcpy(&agent->state, &state, sizeof state);
+    look_at_key(agent, now_ns);
     if (!agent->is_under_way[AGENT_WATCH]) {
         agent__post(agent, AGENT_WATCH, 0,
             keys_watch(agent->config.prefix, state.revision + 1), now_ns);
@@ -311,6 +358,7 @@ agent_answered(struct agent *agent, enum agent_call call,
         on_change(agent, call, outcome, text, len, now_ns);
         break;
     }
+    agent__settle_give_up(agent);
 }
 
 void

@@ -34,10 +34,21 @@ void agent__post(struct agent *agent, enum agent_call call, uint64_t lease,
 void agent__end_lease(struct agent *agent, uint64_t id, uint64_t now_ns);
 
 /* That lease, if it is among those that are to end, has, or is left to end by
- * itself. Who waits for that with GIVE_UP hears of it. */
+ * itself. */
 void agent__forget_ending(struct agent *agent, uint64_t id, bool is_over);
 
+/* True while a TAKE or a KEEP is under way; a lease comes of it, or a key. */
+bool agent__is_taking(const struct agent *agent);
+
+/* Who waits with GIVE_UP hears of it, once no lease is left. */
+void agent__settle_give_up(struct agent *agent);
+
+/* The primary's lease is over, or must not be relied on any more. */
 void agent__lose_primary(struct agent *agent, const char *why);
+
+/* It is to end as well. */
+void agent__drop_primary(
+    struct agent *agent, const char *why, uint64_t now_ns);
 void agent__lose_node(struct agent *agent);
 
 #endif

@@ -29,8 +29,11 @@ struct http_call {
     char *body; /* NULL: nothing is under way */
     const char *path;
     bool is_change, is_stream;
+    bool is_too_long;  /* what has come */
     unsigned endpoint; /* that it goes to */
-    unsigned tries;    /* of endpoints */
+    unsigned tries;    /* of endpoints; 0: could not be begun */
+    struct curl_slist *headers;
+    char why[CURL_ERROR_SIZE]; /* libcurl's own words */
     struct buf in;
 };
 
@@ -38,11 +41,10 @@ struct http {
     uint32_t magic;
     struct transport transport;
     struct http_config config;
-    struct http_ears ears;
+    struct transport_ears ears;
     CURLM *multi;
-    struct curl_slist *headers;
     unsigned endpoint; /* the one that answered last */
-    struct http_call call[HTTP_CALLS_MAX];
+    struct http_call call[TRANSPORT_CALLS_MAX];
 };
 
 bool
@@ -72,6 +74,7 @@ on_bytes(char *bytes, size_t size, size_t n, void *context)
     struct http_call *call = context;
     size_t len = size * n;
     if (call->in.len + len > TRANSPORT_LINE_MAX) {
+        call->is_too_long = true;
         return 0; /* an error, which ends it */
     }
     buf_add(&call->in, bytes, len);
@@ -118,7 +121,8 @@ set_call(struct http *http, struct http_call *call)
     (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(
         easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
+    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->headers);
+    (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->why);
     (void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->body);
     (void)curl_easy_setopt(
@@ -145,10 +149,13 @@ static bool
 begin(struct http *http, struct http_call *call)
 {
     buf_clear(&call->in);
+    call->why[0] = '\0';
+    call->is_too_long = false;
     if (call->easy == NULL) {
         call->easy = curl_easy_init();
     }
-    return call->easy != NULL && set_call(http, call) &&
+    return call->easy != NULL && call->headers != NULL &&
+        set_call(http, call) &&
         curl_multi_add_handle(http->multi, call->easy) == CURLM_OK;
 }
 
@@ -157,6 +164,40 @@ end(struct http_call *call)
 {
     free(call->body);
     call->body = NULL;
+    curl_slist_free_all(call->headers);
+    call->headers = NULL;
+}
+
+/* False where memory is out; *headers is whole or none. */
+static bool
+add_header(struct curl_slist **headers, const char *text)
+{
+    struct curl_slist *more = curl_slist_append(*headers, text);
+    if (more == NULL) {
+        curl_slist_free_all(*headers);
+    }
+    *headers = more;
+    return more != NULL;
+}
+
+/* NULL where memory is out. */
+static struct curl_slist *
+headers_of(const char *token)
+{
+    struct curl_slist *headers = NULL;
+    struct buf line = {0};
+    if (add_header(&headers, "Content-Type: application/json") &&
+        add_header(&headers, "Expect:") && token != NULL) {
+        buf_addf(&line, "Authorization: %s", token);
+        if (line.failed) {
+            curl_slist_free_all(headers);
+            headers = NULL;
+        } else {
+            (void)add_header(&headers, line.data);
+        }
+    }
+    buf_fini(&line);
+    return headers;
 }
 
 static struct http *
@@ -172,13 +213,14 @@ static void
 http_post(struct transport *transport, const struct transport_post *post)
 {
     struct http *http = of_transport(transport);
-    ASSERT(post->call < HTTP_CALLS_MAX && strlen(post->path) < PATH_ROOM);
+    ASSERT(post->call < TRANSPORT_CALLS_MAX && strlen(post->path) < PATH_ROOM);
     struct http_call *call = &http->call[post->call];
     ASSERT(call->body == NULL && post->body != NULL);
     call->body = post->body;
     call->path = post->path;
     call->is_change = post->is_change;
     call->is_stream = post->is_stream;
+    call->headers = headers_of(post->token);
     call->endpoint = http->endpoint;
     call->tries = 1;
     if (!begin(http, call)) {
@@ -208,7 +250,7 @@ http_transport(struct http *http)
 
 int
 http_create(struct http **out, const struct http_config *config,
-    const struct http_ears *ears)
+    const struct transport_ears *ears)
 {
     ASSERT(
         config->n_endpoints >= 1 && config->n_endpoints <= HTTP_ENDPOINTS_MAX);
@@ -225,12 +267,8 @@ http_create(struct http **out, const struct http_config *config,
         return ERR_SYSTEM;
     }
     http->multi = curl_multi_init();
-    http->headers = curl_slist_append(NULL, "Content-Type: application/json");
-    struct curl_slist *more = http->headers == NULL
-        ? NULL
-        : curl_slist_append(http->headers, "Expect:");
     *out = http;
-    if (http->multi == NULL || more == NULL) {
+    if (http->multi == NULL) {
         http_destroy(out);
         return ERR_NO_MEMORY;
     }
@@ -245,12 +283,11 @@ http_destroy(struct http **out)
     if (http == NULL) {
         return;
     }
-    for (unsigned i = 0; i < HTTP_CALLS_MAX; i++) {
+    for (unsigned i = 0; i < TRANSPORT_CALLS_MAX; i++) {
         http_cancel(&http->transport, i);
         curl_easy_cleanup(http->call[i].easy);
         buf_fini(&http->call[i].in);
     }
-    curl_slist_free_all(http->headers);
     (void)curl_multi_cleanup(http->multi);
     curl_global_cleanup();
     free(http);
@@ -305,9 +342,11 @@ is_server_error(const struct http_call *call)
     return status >= STATUS_SERVER;
 }
 
-/* A call that is over, and out of libcurl's hands. */
+/* A call that is over, and out of libcurl's hands; why: unless etcd has said
+ * something. */
 static void
-tell(struct http *http, struct http_call *call, enum transport_outcome outcome)
+tell(struct http *http, struct http_call *call, enum transport_outcome outcome,
+    const char *why)
 {
     struct buf in = call->in;
     bool is_stream = call->is_stream;
@@ -317,18 +356,36 @@ tell(struct http *http, struct http_call *call, enum transport_outcome outcome)
         outcome = TRANSPORT_UNSURE;
     }
     bool has_text = outcome == TRANSPORT_ANSWER || outcome == TRANSPORT_ERROR;
+    const char *text = !has_text ? why : in.len > 0 ? in.data : "";
     http->ears.ended_fn(http->ears.context, number_of(http, call), outcome,
-        has_text && in.len > 0 ? in.data : "", has_text ? in.len : 0);
+        text, has_text ? in.len : strlen(text));
     buf_fini(&in);
+}
+
+/* Of a call that etcd has not answered. */
+static void
+say_why(const struct http_call *call, CURLcode code,
+    char why[TRANSPORT_WHY_MAX + 1])
+{
+    const char *text =
+        call->why[0] != '\0' ? call->why : curl_easy_strerror(code);
+    if (call->is_too_long) {
+        (void)snprintf(why, TRANSPORT_WHY_MAX + 1,
+            "an answer of more than %d KiB", TRANSPORT_LINE_MAX >> 10);
+    } else {
+        (void)snprintf(why, TRANSPORT_WHY_MAX + 1, "%s", text);
+    }
 }
 
 static void
 on_done(struct http *http, struct http_call *call, CURLcode code)
 {
+    char why[TRANSPORT_WHY_MAX + 1];
     enum transport_outcome outcome = outcome_of(call, code);
     bool is_failed = outcome == TRANSPORT_UNSENT ||
         outcome == TRANSPORT_UNSURE || is_server_error(call);
     (void)curl_multi_remove_handle(http->multi, call->easy);
+    say_why(call, code, why);
     if (is_failed && call->endpoint == http->endpoint) {
         http->endpoint = (http->endpoint + 1) % http->config.n_endpoints;
     }
@@ -340,7 +397,7 @@ on_done(struct http *http, struct http_call *call, CURLcode code)
             return;
         }
     }
-    tell(http, call, outcome);
+    tell(http, call, outcome, why);
 }
 
 /* Hands on the whole lines of a stream, as long as it is not ended. */
@@ -376,10 +433,10 @@ http_turn(struct http *http)
     int n = 0;
     const CURLMsg *message;
     (void)curl_multi_perform(http->multi, &n);
-    for (unsigned i = 0; i < HTTP_CALLS_MAX; i++) {
+    for (unsigned i = 0; i < TRANSPORT_CALLS_MAX; i++) {
         struct http_call *call = &http->call[i];
         if (call->body != NULL && call->tries == 0) {
-            tell(http, call, TRANSPORT_UNSENT);
+            tell(http, call, TRANSPORT_UNSENT, "no memory");
         } else if (call->body != NULL && call->is_stream) {
             hand_on(http, call);
         }

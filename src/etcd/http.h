@@ -12,12 +12,7 @@
  * endpoint that answered last; one that fails makes the next one that. One
  * thread. */
 
-enum {
-    HTTP_MAGIC = 0x70747468,
-    HTTP_ENDPOINTS_MAX = 8,
-    HTTP_CALLS_MAX = 16,
-    HTTP_URL_MAX = 280
-};
+enum { HTTP_MAGIC = 0x70747468, HTTP_ENDPOINTS_MAX = 8, HTTP_URL_MAX = 280 };
 
 /* What is in memory: PEM. len 0: none. */
 struct http_pem {
@@ -34,25 +29,15 @@ struct http_config {
     uint32_t timeout_ms;                      /* of a call that is no stream */
 };
 
-/* What is told, from http_turn only. */
-struct http_ears {
-    /* text[0..len): of ANSWER and ERROR; a stream never ends with these. */
-    void (*ended_fn)(void *context, unsigned call,
-        enum transport_outcome outcome, const char *text, size_t len);
-    void (*line_fn)(
-        void *context, unsigned call, const char *text, size_t len);
-    void *context;
-};
-
 struct http;
 
 /* True for http://HOST[:PORT] and https://..., without anything behind. Pure */
 bool http_is_endpoint(const char *url);
 
-/* What config names stays the caller's and is there until the end. 0,
- * ERR_NO_MEMORY or ERR_SYSTEM. */
+/* What config names stays the caller's and is there until the end; ears hear
+ * from http_turn only. 0, ERR_NO_MEMORY or ERR_SYSTEM. */
 int http_create(struct http **out, const struct http_config *config,
-    const struct http_ears *ears);
+    const struct transport_ears *ears);
 void http_destroy(struct http **http);
 
 struct transport *http_transport(struct http *http);

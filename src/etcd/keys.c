@@ -89,8 +89,8 @@ text_of(json_t *json)
 char *
 keys_range(const char *prefix)
 {
-    return text_of(json_pack(
-        "{s:o,s:o}", "key", key_of(prefix, ""), "range_end", end_of(prefix)));
+    return text_of(json_pack("{s:o,s:o,s:o}", "key", key_of(prefix, ""),
+        "range_end", end_of(prefix), "limit", number_of(KEYS_LOOK_MAX)));
 }
 
 char *
@@ -111,6 +111,12 @@ char *
 keys_lease(uint64_t lease)
 {
     return text_of(json_pack("{s:o}", "ID", number_of(lease)));
+}
+
+char *
+keys_authenticate(const char *name, const char *password)
+{
+    return text_of(json_pack("{s:s,s:s}", "name", name, "password", password));
 }
 
 /* ---- transactions ---- */
@@ -175,27 +181,27 @@ txn(json_t *ifs, json_t *thens)
     return text_of(json_pack("{s:o,s:o}", "compare", ifs, "success", thens));
 }
 
-static char *
-take_of(
-    const char *prefix, const struct control_request *request, uint64_t lease)
+static json_t *
+delete_of(const char *prefix, const char *name)
 {
-    const struct control_primary *primary = &request->of.take.primary;
-    json_t *value =
-        json_pack("{s:o,s:i,s:s,s:s,s:o}", "node", name_of(&primary->node),
-            "term", (int)primary->term, "client", primary->client.text, "repl",
-            primary->repl.text, "boot", hex_of(primary->boot));
-    return txn(
-        json_pack("[o,o]", compare_seen(prefix, "primary", primary->revision),
-            compare_seen(prefix, "term", request->of.take.term_revision)),
-        json_pack("[o,o,o]", put(prefix, "primary", value, lease),
-            put(prefix, "term", json_integer((json_int_t)primary->term), 0),
-            range_of(prefix, "voters")));
+    return json_pack(
+        "{s:{s:o}}", "request_delete_range", "key", key_of(prefix, name));
 }
 
-static char *
-voters_of(const char *prefix, const struct control_voters *voters)
+static json_t *
+put_primary(
+    const char *prefix, const struct control_primary *primary, uint64_t lease)
 {
-    char term[NUMBER_ROOM];
+    return put(prefix, "primary",
+        json_pack("{s:o,s:i,s:s,s:s,s:o}", "node", name_of(&primary->node),
+            "term", (int)primary->term, "client", primary->client.text, "repl",
+            primary->repl.text, "boot", hex_of(primary->boot)),
+        lease);
+}
+
+static json_t *
+put_voters(const char *prefix, const struct control_voters *voters)
+{
     json_t *nodes = json_array();
     for (uint32_t i = 0; nodes != NULL && i < voters->n; i++) {
         if (json_array_append_new(nodes, name_of(&voters->node[i])) != 0) {
@@ -203,12 +209,65 @@ voters_of(const char *prefix, const struct control_voters *voters)
             nodes = NULL;
         }
     }
-    json_t *value = json_pack("{s:i,s:i,s:o}", "term", (int)voters->term,
-        "need", (int)voters->need, "nodes", nodes);
+    return put(prefix, "voters",
+        json_pack("{s:i,s:i,s:o}", "term", (int)voters->term, "need",
+            (int)voters->need, "nodes", nodes),
+        0);
+}
+
+/* A transaction within one, which sets the voters where there are none. */
+static json_t *
+put_first_voters(const char *prefix, const struct control_voters *voters)
+{
+    if (voters->n == 0) {
+        return json_pack("[]");
+    }
+    return json_pack("[{s:{s:[o],s:[o]}}]", "request_txn", "compare",
+        compare_seen(prefix, "voters", 0), "success",
+        put_voters(prefix, voters));
+}
+
+/* The range comes last: keys_read_change. */
+static char *
+take_of(
+    const char *prefix, const struct control_request *request, uint64_t lease)
+{
+    const struct control_primary *primary = &request->of.take.primary;
+    json_t *thens = put_first_voters(prefix, &request->of.take.voters);
+    json_t *others =
+        json_pack("[o,o,o,o]", put_primary(prefix, primary, lease),
+            put(prefix, "term", json_integer((json_int_t)primary->term), 0),
+            delete_of(prefix, "order"), range_of(prefix, "voters"));
+    if (json_array_extend(thens, others) != 0) {
+        json_decref(thens);
+        thens = NULL;
+    }
+    json_decref(others);
+    return txn(
+        json_pack("[o,o]", compare_seen(prefix, "primary", primary->revision),
+            compare_seen(prefix, "term", request->of.take.term_revision)),
+        thens);
+}
+
+static char *
+keep_of(
+    const char *prefix, const struct control_request *request, uint64_t lease)
+{
+    const struct control_primary *primary = &request->of.keep.primary;
+    return txn(
+        json_pack("[o,o]", compare_seen(prefix, "primary", primary->revision),
+            compare_seen(prefix, "term", request->of.keep.term_revision)),
+        json_pack("[o]", put_primary(prefix, primary, lease)));
+}
+
+static char *
+voters_of(const char *prefix, const struct control_voters *voters)
+{
+    char term[NUMBER_ROOM];
     (void)snprintf(term, sizeof term, "%" PRIu32, voters->term);
     return txn(json_pack("[o,o]", compare_value(prefix, "term", term),
                    compare_seen(prefix, "voters", voters->revision)),
-        json_pack("[o]", put(prefix, "voters", value, 0)));
+        json_pack("[o]", put_voters(prefix, voters)));
 }
 
 static char *
@@ -217,11 +276,11 @@ node_of(const char *prefix, const struct control_node *node, uint64_t lease)
     char name[8 + NODE_NAME_MAX + 1];
     (void)snprintf(
         name, sizeof name, "nodes/%.*s", (int)node->name.len, node->name.text);
-    json_t *value =
-        json_pack("{s:s,s:s,s:s,s:I,s:I,s:b,s:b}", "client", node->client.text,
-            "repl", node->repl.text, "role", node->role, "formats",
-            (json_int_t)node->formats, "priority", (json_int_t)node->priority,
-            "votes", node->votes, "doubtful", node->is_doubtful);
+    json_t *value = json_pack("{s:s,s:s,s:s,s:I,s:I,s:b,s:b,s:b}", "client",
+        node->client.text, "repl", node->repl.text, "role", node->role,
+        "formats", (json_int_t)node->formats, "priority",
+        (json_int_t)node->priority, "votes", node->votes, "doubtful",
+        node->is_doubtful, "member", node->is_member);
     return txn(
         json_array(), json_pack("[o]", put(prefix, name, value, lease)));
 }
@@ -235,15 +294,29 @@ epoch_of(const char *prefix, const struct control_epoch *epoch)
         json_pack("[o]", put(prefix, "epoch", value, 0)));
 }
 
+static json_t *
+put_order(const char *prefix, const struct node_name *to)
+{
+    return put(prefix, "order", json_pack("{s:o}", "to", name_of(to)), 0);
+}
+
 static char *
 order_of(const char *prefix, const struct control_order *order)
 {
-    json_t *change = order->to.len == 0
-        ? json_pack("{s:{s:o}}", "request_delete_range", "key",
-              key_of(prefix, "order"))
-        : put(prefix, "order", json_pack("{s:o}", "to", name_of(&order->to)),
-              0);
-    return txn(json_array(), json_pack("[o]", change));
+    return txn(json_array(),
+        json_pack("[o]",
+            order->to.len == 0 ? delete_of(prefix, "order")
+                               : put_order(prefix, &order->to)));
+}
+
+char *
+keys_hand(
+    const char *prefix, const struct node_name *to, uint64_t primary_revision)
+{
+    return txn(
+        json_pack("[o]", compare_seen(prefix, "primary", primary_revision)),
+        json_pack(
+            "[o,o]", put_order(prefix, to), delete_of(prefix, "primary")));
 }
 
 char *
@@ -253,6 +326,8 @@ keys_change(
     switch (request->ask) {
     case CONTROL_TAKE:
         return take_of(prefix, request, lease);
+    case CONTROL_KEEP:
+        return keep_of(prefix, request, lease);
     case CONTROL_VOTERS:
         return voters_of(prefix, &request->of.voters);
     case CONTROL_NODE:

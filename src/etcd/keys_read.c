@@ -197,10 +197,12 @@ static bool
 read_node(const json_t *json, const char *name, size_t name_len,
     struct control_state *state)
 {
-    if (state->n_nodes == CONTROL_NODES_MAX) {
-        return false;
+    if (state->n_nodes++ == CONTROL_NODES_MAX) {
+        return false; /* read_pair says so */
     }
-    struct control_node *node = &state->node[state->n_nodes++];
+    struct control_node *node = &state->node[state->n_nodes - 1];
+    /* one of an earlier version does not say */
+    node->is_member = json_is_true(json_object_get(json, "member"));
     return node_name_set(&node->name, name, name_len) &&
         value_text(json, "client", node->client.text, CONTROL_ADDRESS_MAX) &&
         value_text(json, "repl", node->repl.text, CONTROL_ADDRESS_MAX) &&
@@ -269,7 +271,11 @@ read_pair(const char *prefix, const json_t *pair, struct control_state *state,
                 key + prefix_len, key_len - prefix_len, json, revision, state);
     }
     json_decref(json);
-    if (!is_right) {
+    if (state->n_nodes > CONTROL_NODES_MAX) {
+        (void)snprintf(text, sizeof text, "there are more than %d nodes",
+            CONTROL_NODES_MAX);
+        say(why, text);
+    } else if (!is_right) {
         (void)snprintf(
             text, sizeof text, "the value of this key is wrong: %s", key);
         say(why, text);
@@ -281,12 +287,19 @@ static bool
 read_pairs(const char *prefix, const json_t *answer,
     struct control_event *event, char why[CONTROL_WHY_MAX + 1])
 {
+    char text[KEYS_PREFIX_MAX + 64];
     const json_t *pairs = json_object_get(answer, "kvs");
     struct control_state *state = &event->of.state;
     event->say = CONTROL_SAY_STATE;
     state->revision = revision_of(answer);
     if (state->revision == 0 || (pairs != NULL && !json_is_array(pairs))) {
         say(why, "an answer that is none of etcd's");
+        return false;
+    }
+    if (json_is_true(json_object_get(answer, "more"))) {
+        (void)snprintf(text, sizeof text, "more than %d keys begin with %s",
+            KEYS_LOOK_MAX, prefix);
+        say(why, text);
         return false;
     }
     for (size_t i = 0; i < json_array_size(pairs); i++) {
@@ -432,11 +445,61 @@ keys_is_refusal(const char *text, size_t len, char why[CONTROL_WHY_MAX + 1])
     return is_refusal;
 }
 
+/* Those by which etcd refuses a call before it begins it, or before it applies
+ * it: a token that it does not know, none, and one of users of before. The
+ * codes of the latter two are others' as well. */
+bool
+keys_is_no_token(const char *text, size_t len)
+{
+    json_t *json = load(text, len);
+    const json_t *error = error_in(json);
+    const char *message = json_string_value(json_object_get(error, "message"));
+    json_int_t code = code_of(error);
+    bool is_so = code == UNAUTHENTICATED ||
+        (code == INVALID_ARGUMENT && message != NULL &&
+            (strstr(message, "user name is empty") != NULL ||
+                strstr(message, "revision of auth store is old") != NULL));
+    json_decref(json);
+    return is_so;
+}
+
+/* True of an error of that code. */
+static bool
+has_code(const char *text, size_t len, json_int_t code)
+{
+    json_t *json = load(text, len);
+    bool is_so = code_of(error_in(json)) == code;
+    json_decref(json);
+    return is_so;
+}
+
+bool
+keys_is_auth_off(const char *text, size_t len)
+{
+    return has_code(text, len, FAILED_PRECONDITION);
+}
+
+bool
+keys_read_token(const char *text, size_t len, char *token, size_t most)
+{
+    json_t *json = load(text, len);
+    const json_t *field = json_object_get(json, "token");
+    const char *found = json_string_value(field);
+    size_t n = found == NULL ? 0 : json_string_length(field);
+    bool is_right = n > 0 && n <= most;
+    for (size_t i = 0; is_right && i < n; i++) {
+        is_right = found[i] > ' ' && found[i] <= '~';
+    }
+    if (is_right) {
+        memcpy(token, found, n);
+        token[n] = '\0';
+    }
+    json_decref(json);
+    return is_right;
+}
+
 bool
 keys_is_no_lease(const char *text, size_t len)
 {
-    json_t *json = load(text, len);
-    bool is_so = code_of(error_in(json)) == NOT_FOUND;
-    json_decref(json);
-    return is_so;
+    return has_code(text, len, NOT_FOUND);
 }

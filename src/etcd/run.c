@@ -14,9 +14,11 @@
 #include <time.h>
 
 enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+_Static_assert((int)AGENT_CALLS_N <= (int)LOGIN_CALL, "each has its number");
 
 struct run {
     struct agent agent;
+    struct login login;
     struct http *http;
     int pair_fd;
     bool is_full; /* the pair has no room */
@@ -118,7 +120,8 @@ serve(struct run *run)
         }
         short events = run->is_full ? POLLOUT : POLLIN;
         http_wait(run->http, run->agent.is_ended ? -1 : run->pair_fd, events,
-            ms_until(wake_ns));
+            login_is_due(&run->login) ? 0 : ms_until(wake_ns));
+        login_turn(&run->login, now_ns());
         http_turn(run->http);
     }
 }
@@ -130,16 +133,20 @@ run_until_gone(int pair_fd, const struct run_config *config)
     if (run == NULL) {
         return ERR_NO_MEMORY;
     }
-    const struct http_ears ears = {
+    const struct transport_ears ears = {
         .ended_fn = on_ended, .line_fn = on_line, .context = run};
     run->pair_fd = pair_fd;
-    int err = http_create(&run->http, &config->http, &ears);
+    login_init(&run->login, &config->user, &ears);
+    const struct transport_ears below = login_ears(&run->login);
+    int err = http_create(&run->http, &config->http, &below);
     if (err == 0) {
-        agent_init(
-            &run->agent, &config->agent, http_transport(run->http), now_ns());
+        login_set_below(&run->login, http_transport(run->http));
+        agent_init(&run->agent, &config->agent, login_transport(&run->login),
+            now_ns());
         serve(run);
         http_destroy(&run->http);
     }
+    login_fini(&run->login);
     free(run);
     return err;
 }

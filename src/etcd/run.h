@@ -4,6 +4,7 @@
 
 #include "etcd/agent.h"
 #include "etcd/http.h"
+#include "etcd/login.h"
 
 /* The whole life of the process that speaks with etcd (etcd/agent.h). */
 
@@ -12,6 +13,8 @@ enum { RUN_END_MS = 2000 /* for the end of leases, when the node is gone */ };
 struct run_config {
     struct agent_config agent;
     struct http_config http;
+    struct login_user user; /* of etcd's; name "": none */
+    bool holds_calls;       /* seccomp takes what the process never calls */
 };
 
 /* Serves the node at the other end of that pair (repl/control_pair.h), which

@@ -23,15 +23,23 @@ enum transport_outcome {
         TRANSPORT_OUTCOMES_N
 };
 
-enum { TRANSPORT_LINE_MAX = 4 << 20 /* bytes of an answer, of a line */ };
+enum {
+    TRANSPORT_LINE_MAX = 1 << 20, /* bytes of an answer, of a line; a group's
+                                   * keys take a quarter of that */
+    TRANSPORT_CALLS_MAX = 16,
+    TRANSPORT_WHY_MAX = 255 /* bytes of a text that says what is wrong */
+};
 
 /* How a call is made. */
 struct transport_post {
-    unsigned call;    /* 0..; who asks knows by it what has ended */
-    const char *path; /* "/v3/..."; static storage */
-    char *body;       /* the transport's from here on, freed by it */
-    bool is_change;   /* is never sent a second time, whatever happens */
-    bool is_stream;   /* line after line comes, until it is ended: no time
+    unsigned call;     /* 0..TRANSPORT_CALLS_MAX - 1; who asks knows by it
+                        * what has ended */
+    const char *path;  /* "/v3/..."; static storage */
+    char *body;        /* the transport's from here on, freed by it */
+    const char *token; /* that says who asks (etcd/login.h), or NULL; gone when
+                        * the call has begun */
+    bool is_change;    /* is never sent a second time, whatever happens */
+    bool is_stream;    /* line after line comes, until it is ended: no time
                        * limit */
 };
 
@@ -49,6 +57,17 @@ struct transport_calls {
 
 struct transport {
     const struct transport_calls *calls;
+};
+
+/* What is told. */
+struct transport_ears {
+    /* text[0..len): of ANSWER and ERROR as etcd says it, else why, for the log;
+     * a stream never ends with an ANSWER or an ERROR. */
+    void (*ended_fn)(void *context, unsigned call,
+        enum transport_outcome outcome, const char *text, size_t len);
+    void (*line_fn)(
+        void *context, unsigned call, const char *text, size_t len);
+    void *context;
 };
 
 #endif

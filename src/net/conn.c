@@ -74,6 +74,7 @@ free_conn(struct conn *conn)
     buf_fini(&conn->in);
     conn_room_note(&conn->worker->room, &conn->place, CONN_ROOM_REQUESTS, 0);
     buf_fini(&conn->queue);
+    timing_destroy(conn);
     gate_drop(&conn->worker->gate, &conn->held);
     conn->magic = 0;
     free(conn);
@@ -91,7 +92,9 @@ unlink_conn(struct conn *conn)
     if (conn->next != NULL) {
         conn->next->prev = conn->prev;
     }
-    conn_gauge_leave(worker->config.gauge);
+    if (!conn->session.is_inner) {
+        conn_gauge_leave(worker->config.gauge);
+    }
     worker__conn_gone(worker);
 }
 
@@ -234,6 +237,9 @@ conn__has_written(struct conn *conn, int status)
     if (!conn__is_drained(conn)) {
         return;
     }
+    if (conn->blocked_since_ms != 0) {
+        timing_read(conn, conn->blocked_ns);
+    }
     conn->blocked_since_ms = 0;
     become_ready(conn);
 }
@@ -284,6 +290,7 @@ note_blocked(struct conn *conn)
 {
     if (conn->blocked_since_ms == 0) {
         conn->blocked_since_ms = conn__now_ms(conn->worker);
+        conn->blocked_ns = clock_monotonic_ns();
         conn->blocked_bytes = conn__queued_bytes(conn);
     }
 }
@@ -373,10 +380,10 @@ conn__answer(struct conn *conn, enum session_state state, struct buf *out)
     after_turn(conn, state);
 }
 
-/* Ends a turn whose replies must wait. */
+/* Ends a turn whose replies must wait. n_bytes: see timing_sent. */
 static void
 hold_turn(struct conn *conn, enum session_state state, struct buf *out,
-    struct session_acks *acks)
+    struct session_acks *acks, const struct timing_turn *timed, size_t n_bytes)
 {
     conn->command_since_ms = 0; /* it is us who are slow */
     conn->held_state = state;
@@ -390,7 +397,12 @@ hold_turn(struct conn *conn, enum session_state state, struct buf *out,
     }
     if (!gate_hold(&conn->worker->gate, &conn->held, out, acks)) {
         conn__answer_unheld(conn, state, out, acks);
-    } else if (may_go_on(conn)) {
+        timing_sent(conn, timed, state, n_bytes);
+        return;
+    }
+    timing_hold(
+        conn, timed, state, n_bytes, &conn->held.part[conn->held.n - 1].times);
+    if (may_go_on(conn)) {
         become_ready(conn);
     }
 }
@@ -406,6 +418,8 @@ conn_pass(struct held *held, struct buf *out)
         session_leave_unsaid(&conn->session, held->unsaid, true);
     }
     send_replies(conn, out);
+    timing_pass(conn, held->passed);
+    held->passed = NULL;
     conn__note_room(conn);
     if (held->unsaid != 0) {
         gate_drop(&conn->worker->gate, held);
@@ -480,6 +494,8 @@ turn(struct conn *conn, const char *bytes, size_t len)
     unsigned budget = worker->config.requests_per_turn;
     bool was_skipping = session_is_skipping(&conn->session);
     bool was_stranger = session_is_stranger(&conn->session);
+    /* what is skipped is a value, and none of anybody's business */
+    struct timing_turn timed = {bytes, was_skipping ? 0 : len};
     size_t consumed = 0;
     size_t queued = conn__queued_bytes(conn) + held_bytes(&conn->held);
     size_t mark_max = conn__write_mark(conn);
@@ -490,9 +506,13 @@ turn(struct conn *conn, const char *bytes, size_t len)
     conn__allow_loan(conn, queued);
     buf_clear(&worker->out);
     conn_entry_note(&conn->entry, CONN_STATE_PARSE_CMD);
+    timing_begin(conn);
     enum session_state state = session_run(
         &conn->session, bytes, len, mark, &budget, &worker->out, &consumed);
     conn->awaits_loan = worker->executor.loan.is_awaited;
+    if (bytes != worker->read_buf) {
+        timing_keep(conn, &timed);
+    }
     if (!keep_rest(conn, bytes, len, consumed)) {
         state =
             conn__forget_rest(conn, state, bytes + consumed, len - consumed);
@@ -513,12 +533,15 @@ turn(struct conn *conn, const char *bytes, size_t len)
     if (len >= CONN_READ_LEAST) {
         choose_read(conn, state, len);
     }
+    size_t n_bytes = consumed + worker->out.len;
+    conn_entry_note_bytes(&conn->entry, consumed, worker->out.len);
     if (conn_is_closing(conn) || worker->out.failed ||
         (!conn__is_held(conn) && gate_is_open(&worker->gate, acks))) {
         send_replies(conn, &worker->out);
+        timing_sent(conn, &timed, state, n_bytes);
         after_turn(conn, state);
     } else {
-        hold_turn(conn, state, &worker->out, acks);
+        hold_turn(conn, state, &worker->out, acks, &timed, n_bytes);
     }
     if (worker->executor.loan.item != NULL) { /* it was not sent */
         loan_take_back(&worker->executor);
@@ -546,6 +569,7 @@ static void
 keep_unread(struct conn *conn, size_t len)
 {
     conn->must_turn = true;
+    timing_arrive(conn);
     set_reading(conn, false);
     if (len > 0 && !keep_rest(conn, conn->worker->read_buf, len, 0)) {
         conn_close(conn);
@@ -739,6 +763,10 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     conn->read_bytes_max = CONN_READ_FIRST;
     session_init(&conn->session, &worker->executor, on_wake);
     conn->session.lines_fn = on_lines;
+    if (mail->is_inner) {
+        conn->session.is_inner = true;
+        conn->session.rank = ACCESS_WRITER;
+    }
     conn->session.fd = fd;
     conn->peer = mail->peer;
     conn->session.from = conn__from(&conn->peer);

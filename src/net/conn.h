@@ -6,6 +6,7 @@
 #include "net/conn_list.h"
 #include "net/conn_room.h"
 #include "net/gate.h"
+#include "net/timing.h"
 #include "net/tls.h"
 #include "session/session.h"
 #include "session/watch.h"
@@ -67,28 +68,32 @@ struct conn {
                                * worker->answered */
     struct conn_entry entry;  /* in worker->conn_list, until it is closing */
     struct session session;
-    struct watch_peer peer;  /* for who watches */
-    const char *reason;      /* of its end, likewise; static storage */
-    struct tls_stream *tls;  /* NULL: plain, or nothing has come yet */
-    struct tls_shake *shake; /* while there is a handshake to be done */
-    struct buf in;           /* bytes of requests not yet done */
-    size_t in_at;            /* of these, already consumed */
-    struct sending *sending; /* being written by libuv; NULL: nothing */
-    struct buf queue;        /* to be written after that */
+    struct watch_peer peer;        /* for who watches */
+    enum session_state held_state; /* in which the last turn that the gate has
+                                    * replies of ended */
+    const char *reason;            /* of its end, likewise; static storage */
+    struct tls_stream *tls;        /* NULL: plain, or nothing has come yet */
+    struct tls_shake *shake;       /* while there is a handshake to be done */
+    struct buf in;                 /* bytes of requests not yet done */
+    size_t in_at;                  /* of these, already consumed */
+    struct sending *sending;       /* being written by libuv; NULL: nothing */
+    struct buf queue;              /* to be written after that */
     struct lent *lent; /* a large value that is being sent; no turn is run and
                         * nothing read meanwhile; NULL: none */
     struct held held;  /* replies of its last turns, while the gate has them */
-    enum session_state held_state; /* in which the last of these ended */
-    bool must_turn;                /* something has happened meanwhile */
-    struct conn_place place;       /* in worker->room */
-    uint64_t stranger_ms;          /* since when it was to log in; or opened */
-    uint64_t progress;             /* the last one's number in its worker: a
+    struct timing *timing;   /* of requests under way; NULL: none has come yet.
+                            * Owned, but for worker->spare_timing */
+    uint64_t blocked_ns;     /* as blocked_since_ms, by the other clock */
+    struct conn_place place; /* in worker->room */
+    uint64_t stranger_ms;    /* since when it was to log in; or opened */
+    uint64_t progress;       /* the last one's number in its worker: a
                                     * request began, or a write was done */
-    uint64_t active_ms;        /* last sign of life: opened, read, written */
+    uint64_t active_ms;      /* last sign of life: opened, read, written */
     uint64_t command_since_ms; /* an unfinished request began; 0: none */
     uint64_t blocked_since_ms; /* the write mark was passed; 0: it is not */
     size_t blocked_bytes;      /* queued then */
     unsigned read_bytes_max;   /* of the next read */
+    bool must_turn; /* something has happened while the gate had replies */
     bool is_reading;
     bool awaits_loan; /* its last turn has ended before a value that is to be
                         * lent, and that cannot be while anything is queued */

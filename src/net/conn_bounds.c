@@ -125,7 +125,9 @@ conn__turn_away(struct worker *worker, const struct mail_fd *mail)
         (void)ignored;
     }
     close(mail->fd);
-    conn_gauge_leave(worker->config.gauge);
+    if (!mail->is_inner) {
+        conn_gauge_leave(worker->config.gauge);
+    }
 }
 
 enum session_state
@@ -227,7 +229,8 @@ is_idle(const struct conn *conn, uint64_t now_ms)
     uint64_t timeout_ms = conn->worker->config.idle_timeout_ms;
     return timeout_ms != 0 && now_ms - conn->active_ms > timeout_ms &&
         !conn->is_parked && !conn__is_held(conn) && !conn->is_ready &&
-        conn->session.watcher == NULL && conn__queued_bytes(conn) == 0;
+        conn->session.watcher == NULL && !conn->session.is_inner &&
+        conn__queued_bytes(conn) == 0;
 }
 
 /* True where the rest of a refused request is waited for, after which it is

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/uri.h"
 #include "session/watch.h"
+#include "stats/latency.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -54,6 +55,10 @@ conn_list__add(
 {
     entry->fd = fd;
     entry->prev = NULL;
+    entry->since_ns = now_ns;
+    /* relaxed: to be shown only */
+    atomic_store_explicit(
+        &entry->verb, LATENCY_VERB_COUNT, memory_order_relaxed);
     conn_entry_note(entry, CONN_STATE_READ);
     /* relaxed: to be shown only */
     atomic_store_explicit(&entry->pass, 0, memory_order_relaxed);
@@ -163,6 +168,24 @@ conn_list_peer_addr(
     }
 }
 
+bool
+conn_list__mark(struct conn_list *list, int fd)
+{
+    bool is_there = false;
+    mutex_lock(&list->lock);
+    for (struct conn_entry *entry = list->first; entry != NULL;
+         entry = entry->next) {
+        if (entry->fd == fd) {
+            is_there = true;
+            /* relaxed: the worker is told under a lock */
+            atomic_store_explicit(
+                &entry->is_unwanted, true, memory_order_relaxed);
+        }
+    }
+    mutex_unlock(&list->lock);
+    return is_there;
+}
+
 void
 conn_list_each(struct conn_list *list,
     void (*each_fn)(void *context, const struct conn_shown *shown),
@@ -178,6 +201,12 @@ conn_list_each(struct conn_list *list,
         shown.last_command_ns = atomic_load_explicit(
             &entry->last_command_ns, memory_order_relaxed);
         shown.pass = atomic_load_explicit(&entry->pass, memory_order_relaxed);
+        shown.bytes_in =
+            atomic_load_explicit(&entry->bytes_in, memory_order_relaxed);
+        shown.bytes_out =
+            atomic_load_explicit(&entry->bytes_out, memory_order_relaxed);
+        shown.verb = atomic_load_explicit(&entry->verb, memory_order_relaxed);
+        shown.since_ns = entry->since_ns;
         put_addr(entry->fd, getpeername, shown.addr);
         put_addr(entry->fd, getsockname, shown.listen_addr);
         each_fn(context, &shown);

@@ -35,11 +35,17 @@ enum { CONN_ADDR_BYTES = 336 /* with the NUL; of a path, encoded */ };
 struct conn_entry {
     struct conn_entry *prev, *next; /* under the list's lock */
     int fd;                         /* read-only while it is listed */
+    bool is_tls;                    /* likewise */
     /* written by the worker, read by any thread: */
-    _Atomic unsigned state;           /* enum conn_state */
+    _Atomic uint8_t state;    /* enum conn_state */
+    _Atomic uint8_t verb;     /* enum latency_verb: of what was last answered;
+                               * LATENCY_VERB_COUNT: nothing was */
+    _Atomic bool is_unwanted; /* it is to be closed; set under the lock */
     _Atomic uint64_t last_command_ns; /* clock_monotonic_ns, about */
     _Atomic uint64_t pass;            /* struct access's; 0: nobody's */
-    bool is_tls;                      /* read-only while it is listed */
+    _Atomic uint64_t bytes_in;        /* of commands that are done */
+    _Atomic uint64_t bytes_out;       /* of replies */
+    uint64_t since_ns; /* as last_command_ns, of its begin; read-only */
 };
 
 struct conn_list {
@@ -53,6 +59,9 @@ struct conn_shown {
     enum conn_state state;
     uint64_t last_command_ns;
     uint64_t pass; /* 0: of no login */
+    uint64_t bytes_in, bytes_out;
+    uint64_t since_ns;
+    unsigned verb;
     bool is_tls;
     char addr[CONN_ADDR_BYTES];        /* the client's */
     char listen_addr[CONN_ADDR_BYTES]; /* where it has connected to */
@@ -73,6 +82,10 @@ void conn_list_each(struct conn_list *list,
     void (*each_fn)(void *context, const struct conn_shown *shown),
     void *context);
 
+/* Marks the connection with that socket as unwanted: false where there is none.
+ * Its worker has to be told. Any thread. */
+bool conn_list__mark(struct conn_list *list, int fd);
+
 /* The socket's own address as memcached writes it: tcp:HOST:PORT,
  * tcp6:[HOST]:PORT or unix:PATH. Any thread. */
 void conn_list_own_addr(int fd, char text[CONN_ADDR_BYTES]);
@@ -90,7 +103,20 @@ static inline void
 conn_entry_note(struct conn_entry *entry, enum conn_state state)
 {
     /* relaxed: to be shown only */
-    atomic_store_explicit(&entry->state, state, memory_order_relaxed);
+    atomic_store_explicit(&entry->state, (uint8_t)state, memory_order_relaxed);
+}
+
+/* Notes what a turn has taken and answered. The thread that owns it. */
+static inline void
+conn_entry_note_bytes(struct conn_entry *entry, uint64_t in, uint64_t out)
+{
+    /* relaxed: to be shown only */
+    atomic_store_explicit(&entry->bytes_in,
+        atomic_load_explicit(&entry->bytes_in, memory_order_relaxed) + in,
+        memory_order_relaxed);
+    atomic_store_explicit(&entry->bytes_out,
+        atomic_load_explicit(&entry->bytes_out, memory_order_relaxed) + out,
+        memory_order_relaxed);
 }
 
 /* Notes that a command has begun. */

@@ -103,6 +103,24 @@ conn__is_tls(const struct conn *conn)
     return conn->tls_use != TLS_USE_NONE;
 }
 
+/* A turn begins: its requests, if they are new, were read about now. */
+static inline void
+timing_begin(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    if (worker->now_ns == 0) {
+        timing__begin_round(worker);
+    }
+    if (conn->timing == NULL) {
+        timing__create(conn);
+    }
+    if (conn->timing->since_ns == 0) {
+        conn->timing->since_ns = worker->now_ns;
+    } else if (conn->timing->wait_ns != 0) {
+        timing__end_wait(conn, worker->now_ns);
+    }
+}
+
 /* True where replies of a turn wait for the log. */
 static inline bool
 conn__is_held(const struct conn *conn)

@@ -288,6 +288,7 @@ gate_drop(struct gate *gate, struct held *held)
     for (unsigned i = 0; i < HELD_PARTS && held->part != NULL; i++) {
         buf_fini(&held->part[i].out);
         buf_fini(&held->part[i].acks);
+        free(held->part[i].times);
     }
     free(held->part);
     held->part = NULL;
@@ -398,7 +399,11 @@ pass(struct gate *gate, struct held *held)
     if (held->n == 0) {
         unlink_held(gate, held);
     }
+    held->passed = front.times;
+    front.times = NULL;
     gate->pass_fn(held, &front.out);
+    free(held->passed);
+    held->passed = NULL;
     ASSERT(held->unsaid == 0 || held->n == 0);
     if (held->part == NULL) { /* it has called gate_drop */
         buf_fini(&front.out);

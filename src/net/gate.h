@@ -6,6 +6,7 @@
 #include "call/store_calls.h"
 #include "net/alarm.h"
 #include "net/bell.h"
+#include "net/timing.h"
 #include "session/session.h"
 
 #include <stdatomic.h>
@@ -29,22 +30,25 @@ enum { HELD_MAGIC = 0x444c4548 };
 
 /* Replies that wait for the same commit. */
 struct held_part {
-    uint64_t seq;      /* to be committed */
-    uint64_t since_ms; /* when the first came, by the alarm's clock */
-    struct buf out;    /* the replies, of one turn or several */
-    struct buf acks;   /* struct session_acks, at, in out */
+    uint64_t seq;              /* to be committed */
+    uint64_t since_ms;         /* when the first came, by the alarm's clock */
+    struct buf out;            /* the replies, of one turn or several */
+    struct buf acks;           /* struct session_acks, at, in out */
+    struct timing_held *times; /* of the heap, net/timing.h; NULL: none */
 };
 
 /* What one connection has at the gate. All zero: nothing. */
 struct held {
-    uint32_t magic;           /* HELD_MAGIC while it is in gate->first */
-    struct held *prev, *next; /* in gate->first */
-    unsigned n;               /* parts; 0: nothing is held */
-    int unsaid;               /* an err that ends the connection, see
+    uint32_t magic;             /* HELD_MAGIC while it is in gate->first */
+    struct held *prev, *next;   /* in gate->first */
+    unsigned n;                 /* parts; 0: nothing is held */
+    int unsaid;                 /* an err that ends the connection, see
                                * gate_refuse; 0 */
-    struct held_part *part;   /* HELD_PARTS, in the order of the replies, and
+    struct held_part *part;     /* HELD_PARTS, in the order of the replies, and
                                * so of seq; NULL until something is held, so
                                * that who only reads pays nothing for it */
+    struct timing_held *passed; /* during pass_fn: of what passes, who takes it
+                                 * sets NULL */
 };
 
 struct gate {

@@ -33,6 +33,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+enum { WHERE_BYTES = 280 /* a name and its port */ };
+
 enum {
     ACCEPTS_MAX = 64, /* of one socket, before others are looked at */
     NS_PER_US = 1000
@@ -197,11 +199,13 @@ listener_add_tcp(struct listener *listener,
         .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found;
     char service[8];
+    char where[WHERE_BYTES];
     const char *host = address->host;
     struct listening listening = {.listener = listener,
         .binding = address->binding,
         .tls_use = address->tls_use};
     snprintf(service, sizeof service, "%u", address->port);
+    snprintf(where, sizeof where, "%.255s port %s", host, service);
     const char *node = strcmp(host, "*") == 0 ? NULL : host;
     int gai = getaddrinfo(node, service, &hints, &found);
     if (gai != 0) {
@@ -215,7 +219,7 @@ listener_add_tcp(struct listener *listener,
         if (listening.fd >= 0) {
             err = add_socket(listener, &listening, why);
         } else if (!address->optional || !family_is_missing(errno)) {
-            err = fail(why, "cannot listen on", host, errno);
+            err = fail(why, "cannot listen on", where, errno);
         }
     }
     freeaddrinfo(found);

@@ -77,6 +77,9 @@ on_prepare(uv_prepare_t *prepare)
         uv_idle_start(&worker->idle, on_idle); /* the poll must not sleep */
     }
     gate_commit(&worker->gate); /* may write to a disk */
+    if (worker->now_ns != 0) {
+        timing__note_round(worker);
+    }
     if (worker->room.is_over) {
         (void)conn_room_make(worker, NULL, 0); /* none: it looks again */
     }
@@ -132,6 +135,8 @@ on_sweep(struct alarm *sweep)
     conn_verify_all(worker);
     alarm_set(sweep, WORKER_SWEEP_MS);
     conn_room_trim(&worker->room);
+    fast_clock_adjust(&worker->clock);
+    hot_tick(&worker->executor.hot);
     uint64_t now_ms = alarm_now_ms(&worker->sweep);
     bool give_up = worker->stopping && now_ms >= worker->stop_deadline_ms;
     struct conn *next;
@@ -223,7 +228,9 @@ open_fds(struct worker *worker)
         worker->opening = mail->next;
         if (worker->stopping) {
             close(mail->fd);
-            conn_gauge_leave(worker->config.gauge);
+            if (!mail->is_inner) {
+                conn_gauge_leave(worker->config.gauge);
+            }
         } else {
             conn_open(worker, mail);
         }
@@ -287,6 +294,23 @@ turn_out(struct worker *worker)
 }
 
 static void
+close_unwanted(struct worker *worker)
+{
+    struct conn *next;
+    for (struct conn *conn = worker->conns; conn != NULL; conn = next) {
+        next = conn->next;
+        /* relaxed: it was set before this thread was told */
+        if (!conn_is_closing(conn) &&
+            atomic_load_explicit(
+                &conn->entry.is_unwanted, memory_order_relaxed)) {
+            metric_add(&worker->metrics, METRIC_killed, 1);
+            conn->reason = "killed";
+            conn_close(conn);
+        }
+    }
+}
+
+static void
 end_chores(struct chore *chore)
 {
     while (chore != NULL) {
@@ -313,13 +337,18 @@ on_mail(struct bell *bell)
     bool has_lines = worker->has_lines;
     bool has_users = worker->has_users;
     worker->has_lines = false;
+    bool has_unwanted = worker->has_unwanted;
     worker->has_users = false;
+    worker->has_unwanted = false;
     worker->new_fds = NULL;
     worker->woken = NULL;
     worker->chores_done = NULL;
     mutex_unlock(&worker->lock);
     if (has_users) {
         turn_out(worker);
+    }
+    if (has_unwanted) {
+        close_unwanted(worker);
     }
     gate_look(&worker->gate);
     wake_all(woken);
@@ -488,6 +517,33 @@ init_loop(struct worker *worker)
     return 0;
 }
 
+/* What a worker has of its own besides; give_back undoes it, also where it has
+ * failed. */
+static int
+take_memory(struct worker *worker)
+{
+    const struct worker_config *config = &worker->config;
+    worker->slow_ns = config->slow_ns == 0 ? UINT64_MAX : config->slow_ns;
+    worker->latency = calloc(1, sizeof *worker->latency);
+    worker->slow = calloc(1, sizeof *worker->slow);
+    if (config->tls != NULL) {
+        worker->cipher_buf = malloc(WORKER_CIPHER_BYTES);
+    }
+    return worker->latency == NULL || worker->slow == NULL ||
+            (config->tls != NULL && worker->cipher_buf == NULL)
+        ? ERR_NO_MEMORY
+        : 0;
+}
+
+static void
+give_back(struct worker *worker)
+{
+    free(worker->slow);
+    timing_fini(worker);
+    free(worker->latency);
+    free(worker->cipher_buf);
+}
+
 static void
 free_worker(struct worker *worker)
 {
@@ -496,9 +552,10 @@ free_worker(struct worker *worker)
     mutex_fini(&worker->lock);
     conn_list__fini(&worker->conn_list);
     executor_fini(&worker->executor);
+    slow_fini(worker->slow);
     buf_fini(&worker->out);
     buf_fini(&worker->sealed);
-    free(worker->cipher_buf);
+    give_back(worker);
     worker->magic = 0;
     free(worker);
 }
@@ -513,18 +570,18 @@ worker_start(const struct worker_config *config, struct worker **out)
     }
     *worker = (struct worker){.magic = WORKER_MAGIC, .config = *config};
     worker->config.clock = clock_or_system(config->clock);
-    if (config->tls != NULL) {
-        worker->cipher_buf = malloc(WORKER_CIPHER_BYTES);
+    int err = take_memory(worker);
+    if (err == 0) {
+        err = init_loop(worker);
     }
-    int err = config->tls != NULL && worker->cipher_buf == NULL
-        ? ERR_NO_MEMORY
-        : init_loop(worker);
     if (err != 0) {
-        free(worker->cipher_buf);
+        give_back(worker);
         free(worker);
         return err;
     }
     mutex_init(&worker->lock);
+    slow_init(worker->slow);
+    fast_clock_init(&worker->clock);
     conn_list__init(&worker->conn_list);
     executor_init(&worker->executor, config->store, &worker->metrics,
         config->admin, config->value_bytes_max);
@@ -556,6 +613,31 @@ worker_start(const struct worker_config *config, struct worker **out)
     return 0;
 }
 
+static void
+mail_fd(struct worker *worker, struct mail_fd *mail)
+{
+    begin_mail(worker);
+    mail->next = worker->new_fds;
+    worker->new_fds = mail;
+    announce(worker);
+}
+
+bool
+worker_add_inner(struct worker *worker, int fd, enum session_binding binding)
+{
+    struct mail_fd *mail = malloc(sizeof *mail);
+    if (mail == NULL) {
+        return false;
+    }
+    *mail = (struct mail_fd){.fd = fd,
+        .is_unix = true,
+        .is_inner = true,
+        .tls_use = TLS_USE_NONE,
+        .binding = binding};
+    mail_fd(worker, mail);
+    return true;
+}
+
 bool
 worker__add_fd(struct worker *worker, int fd, bool is_unix,
     enum session_binding binding, enum tls_use tls_use,
@@ -570,10 +652,7 @@ worker__add_fd(struct worker *worker, int fd, bool is_unix,
     if (peer != NULL) {
         mail->peer = *peer;
     }
-    begin_mail(worker);
-    mail->next = worker->new_fds;
-    worker->new_fds = mail;
-    announce(worker);
+    mail_fd(worker, mail);
     return true;
 }
 
@@ -583,6 +662,18 @@ worker_look_at_users(struct worker *worker)
     begin_mail(worker);
     worker->has_users = true;
     announce(worker);
+}
+
+bool
+worker_kill(struct worker *worker, int fd)
+{
+    if (!conn_list__mark(&worker->conn_list, fd)) {
+        return false;
+    }
+    begin_mail(worker);
+    worker->has_unwanted = true;
+    announce(worker);
+    return true;
 }
 
 void

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/buf.h"
+#include "base/fast_clock.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/qsbr.h"
@@ -14,6 +15,7 @@
 #include "net/conn_room.h"
 #include "net/gate.h"
 #include "net/helpers.h"
+#include "net/timing.h"
 #include "net/tls.h"
 #include "session/session.h"
 #include "session/watch.h"
@@ -40,7 +42,8 @@ enum {
 
 enum { WORKER_MAGIC = 0x4b524f57 };
 
-/* Connections of all workers together. */
+/* Connections of all workers together, but for those of worker_add_inner: none
+ * of these takes a client's place. */
 struct conn_gauge {
     _Atomic unsigned current;
     _Atomic uint64_t total;
@@ -86,7 +89,9 @@ struct worker_config {
                                   * with an error; at least 1 */
     uint64_t shake_timeout_ms;   /* for a TLS handshake; at least 1 */
     uint64_t stop_timeout_ms;    /* for replies on their way at a stop */
-    bool verifies; /* conn_verify_all before each poll, and not at the sweep
+    uint64_t slow_ns; /* what takes so long goes into the slow log; 0: none
+                       * does */
+    bool verifies;    /* conn_verify_all before each poll, and not at the sweep
                     * only: for tests */
 };
 
@@ -98,6 +103,7 @@ struct mail_fd {
     int fd;
     struct watch_peer peer;
     bool is_unix;
+    bool is_inner; /* see worker_add_inner */
     enum tls_use tls_use;
     enum session_binding binding;
 };
@@ -106,6 +112,8 @@ struct worker {
     uint32_t magic;              /* WORKER_MAGIC */
     struct worker_config config; /* read-only */
     struct metric_set metrics;   /* written by the worker's thread only */
+    struct latency_set *latency; /* likewise; owned */
+    struct slow_log *slow;       /* owned */
     pthread_t thread;
     struct conn_list conn_list; /* what others may see of conns */
 
@@ -117,8 +125,9 @@ struct worker {
     struct conn *woken;
     struct chore *chores_done;
     bool must_stop;
-    bool has_lines; /* some watcher has */
-    bool has_users; /* other ones than before, perhaps */
+    bool has_lines;    /* some watcher has */
+    bool has_users;    /* other ones than before, perhaps */
+    bool has_unwanted; /* connections that are to be closed */
     struct bell bell;
 
     /* the worker's thread only */
@@ -136,6 +145,18 @@ struct worker {
     struct executor executor;
     struct gate gate;
     struct conn_room room;
+    struct fast_clock clock; /* of times of requests */
+    uint64_t lock_ns;        /* lock_waited_ns at the last turn's end */
+    uint32_t n_rounds;
+    struct timing spare_timing;    /* of connections that got none */
+    struct timing_held *free_held; /* that are not in use, */
+    unsigned n_free_held;          /* at most TIMING_HELD_KEPT */
+    uint64_t now_ns;   /* the clock as it was last read in this round of
+                             * the loop; 0: it has not been */
+    uint64_t round_ns; /* and first; void while now_ns is 0 */
+    uint64_t slow_ns;  /* of config; UINT64_MAX: nothing is slow */
+    char command[SLOW_KEY_BYTES + 64]; /* the first bytes of a turn's, where
+                                        * they may go before its end */
     uint64_t n_progress;    /* of all connections, see conn->progress */
     uint64_t fault_said_ms; /* when a client's fault was logged; 0: never */
     struct conn *conns;     /* all of them, doubly linked */
@@ -167,6 +188,11 @@ bool worker__add_fd(struct worker *worker, int fd, bool is_unix,
     enum session_binding binding, enum tls_use tls_use,
     const struct watch_peer *peer);
 
+/* The same of one end of a pair of sockets, whose other end is in this process:
+ * who is there may write, and need not log in. */
+bool worker_add_inner(
+    struct worker *worker, int fd, enum session_binding binding);
+
 /* Tells it to end; worker_join waits for that. Any thread but the worker's
  * own. The connections are closed; those with replies on their way get
  * stop_timeout_ms. */
@@ -176,6 +202,10 @@ void worker_join(struct worker *worker);
 /* Has connections closed whose user would not be let in any more as it was.
  * Any thread. */
 void worker_look_at_users(struct worker *worker);
+
+/* Has the connection with that socket closed, soon: false where the worker has
+ * none. Any thread. */
+bool worker_kill(struct worker *worker, int fd);
 
 /* Frees *worker, which has been joined, and nulls it. Other workers may read
  * its metrics until they have been joined too. */

@@ -22,12 +22,14 @@ struct check {
     struct names_old_found names;
     struct logger *logger;
     struct manifest manifest;
-    struct history terms; /* of the manifest and the log so far */
+    struct history terms;        /* of the manifest and the log so far */
+    struct moved_list handovers; /* likewise */
     struct recover_schema recover;
     struct recover_reader reader;
     struct engine *engine;     /* knows where ids are; NULL: no counter has had
                              * members */
     struct member_ids members; /* nothing is in it without the engine */
+    uint64_t image_lines, rolled;
     uint64_t records, image_bytes;
     uint64_t segments, segment_blocks, segment_records, segment_bytes;
     uint64_t changes, edits, numbers;
@@ -54,6 +56,10 @@ check_image(void *context, const struct images_entry *entry)
         check->err = check->err == 0 ? err : check->err;
     }
     check->image_bytes += entry->len;
+    if (manifest_is_of_tables(&check->manifest, entry)) {
+        check->image_lines += image.n; /* of tables of members=about */
+        return;
+    }
     for (uint32_t i = 0; i < image.n; i++) {
         check->records += image.row[i] >= entry->first_row &&
             image.row[i] <= entry->last_row;
@@ -118,6 +124,7 @@ check_edit(struct check *check, const struct entry *entry, uint64_t seq)
     check->edits++;
     int err = seq <= check->manifest.schema_seq ||
             entry->kind == ENTRY_PRODUCER ||
+            entry->kind == ENTRY_PRODUCER_JOINED ||
             entry->kind == ENTRY_PRODUCER_DROPPED
         ? 0
         : recover_schema_apply(&check->recover, entry, NULL);
@@ -151,6 +158,16 @@ check_entry(struct check *check, const struct entry *entry, uint64_t seq,
     case ENTRY_TERM:
         return recover_add_term(
             &check->terms, &entry->term, seq, is_first, check->logger);
+    case ENTRY_ABOUT:
+        check->changes += entry->about.n;
+        return 0;
+    case ENTRY_ABOUT_ROLLED:
+        check->rolled++;
+        return 0;
+    case ENTRY_MOVED:
+        check->edits++;
+        return recover_add_moved(&check->handovers, &entry->moved, seq,
+            &check->manifest, check->logger);
     default:
         return check_edit(check, entry, seq);
     }
@@ -264,8 +281,10 @@ say_figures(const struct check *check, struct buf *out)
     }
     buf_addf(out, "counters %u\n", n_counters);
     buf_addf(out, "producers %" PRIu32 "\n", check->manifest.producers.n);
+    buf_addf(out, "handovers %" PRIu32 "\n", check->handovers.n);
     buf_addf(out, "images %zu\n", check->manifest.images.n);
     buf_addf(out, "image_records %" PRIu64 "\n", check->records);
+    buf_addf(out, "image_lines %" PRIu64 "\n", check->image_lines);
     buf_addf(out, "image_bytes %" PRIu64 "\n", check->image_bytes);
     buf_addf(out, "segments %" PRIu64 "\n", check->segments);
     buf_addf(out, "segment_blocks %" PRIu64 "\n", check->segment_blocks);
@@ -274,6 +293,7 @@ say_figures(const struct check *check, struct buf *out)
     buf_addf(out, "log_batches %" PRIu64 "\n", end->batches);
     buf_addf(out, "log_changes %" PRIu64 "\n", check->changes);
     buf_addf(out, "log_edits %" PRIu64 "\n", check->edits);
+    buf_addf(out, "log_tables %" PRIu64 "\n", check->rolled);
     buf_addf(out, "log_numbers %" PRIu64 "\n", check->numbers);
     buf_addf(out, "log_torn_bytes %" PRIu64 "\n", end->torn_bytes);
     buf_addf(out, "log_left_out %" PRIu64 "\n", end->left_out);
@@ -317,6 +337,7 @@ check_all(struct check *check, struct buf *out)
     check->err = check->err == 0 ? err : check->err;
     images_each(&check->manifest.images, check_image, check);
     check->terms = check->manifest.terms;
+    check->handovers = check->manifest.handovers;
     replay.epoch = check->manifest.epoch;
     replay.histories = &check->manifest.histories;
     replay.number = check->manifest.log_number;

@@ -217,7 +217,7 @@ add_record(struct dump *dump, const struct schema_counter *counter,
     bool has_any = false;
     buf_addf(&dump->text, "record %s %" PRIu64, counter->name.text, id);
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (counter->column[i].kind == SCHEMA_MEMBERS) {
+        if (!schema_is_in_record(&counter->column[i])) {
             continue;
         }
         has_any = true;
@@ -288,6 +288,27 @@ add_name(struct dump *dump, const struct schema_counter *counter)
     }
 }
 
+/* An image of tables of members=about: which members there are is not in it. */
+static void
+add_tables(struct dump *dump, const struct schema_counter *counter,
+    const struct images_entry *entry, const struct image *image)
+{
+    const struct schema_column *column = counter == NULL
+        ? NULL
+        : schema_column_of(counter, image->counter_serial);
+    char name[NAMES_BYTES];
+    if (column == NULL) {
+        return; /* dropped since */
+    }
+    names_make(name, NAMES_CHECKPOINT, entry->file);
+    buf_addf(&dump->text,
+        "image %s offset %" PRIu64 " bytes %" PRIu32
+        " counter %s column %s batch %" PRIu64 " lines %" PRIu32,
+        name, entry->offset, entry->len, counter->name.text, column->name.text,
+        entry->seq, entry->n);
+    end_line(dump);
+}
+
 static void
 add_image(void *context, const struct images_entry *entry)
 {
@@ -312,6 +333,10 @@ add_image(void *context, const struct images_entry *entry)
     }
     if (err != 0) {
         dump->err = err;
+        return;
+    }
+    if (manifest_is_of_tables(&dump->manifest, entry)) {
+        add_tables(dump, counter, entry, &image);
         return;
     }
     if (counter == NULL || counter->serial != image.counter_serial) {
@@ -476,7 +501,7 @@ add_cell(struct dump *dump, const struct schema_counter *counter,
     uint32_t serial, uint64_t value)
 {
     const struct schema_column *column = schema_column_of(counter, serial);
-    if (column != NULL && column->kind != SCHEMA_MEMBERS &&
+    if (column != NULL && schema_is_in_record(column) &&
         !schema_is_counted(counter, column)) {
         buf_addf(&dump->text, " %s=%" PRIu64, column->name.text, value);
     }
@@ -750,6 +775,16 @@ add_terms(struct dump *dump)
 }
 
 static void
+add_handovers(struct dump *dump)
+{
+    const struct moved_list *list = &dump->manifest.handovers;
+    for (uint32_t i = 0; i < list->n; i++) {
+        dump_text_moved(&list->one[i], &dump->text);
+        end_line(dump);
+    }
+}
+
+static void
 add_all(struct dump *dump)
 {
     const struct manifest *manifest = &dump->manifest;
@@ -770,6 +805,9 @@ add_all(struct dump *dump)
     }
     if (wants(dump, DUMP_PRODUCERS)) {
         add_producers(dump);
+    }
+    if (wants(dump, DUMP_LOG)) {
+        add_handovers(dump);
     }
     dump->err = dump->err == 0 ? read_members(dump) : dump->err;
     if (wants(dump, DUMP_RECORDS)) {

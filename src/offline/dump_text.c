@@ -23,16 +23,12 @@ add_range(uint64_t first, uint64_t last, struct buf *out)
     }
 }
 
-void
-dump_text_window(
-    uint32_t serial, const struct producers_window *window, struct buf *out)
+static void
+add_ranges(const struct seen_window *seen, struct buf *out)
 {
-    const struct seen_window *seen = &window->seen;
     uint64_t lowest =
         seen->high < SEEN_WINDOW ? 0 : seen->high - (SEEN_WINDOW - 1);
     uint64_t n_before = 0; /* seen, and not said yet, just below number */
-    buf_addf(out, "seen %" PRIu32 " shard %u numbers", serial,
-        (unsigned)window->shard);
     for (uint64_t number = lowest;; number++) {
         bool is_seen = seen_look(seen, number) == SEEN_BEFORE;
         if (!is_seen && n_before > 0) {
@@ -44,6 +40,15 @@ dump_text_window(
             return;
         }
     }
+}
+
+void
+dump_text_window(
+    uint32_t serial, const struct producers_window *window, struct buf *out)
+{
+    buf_addf(out, "seen %" PRIu32 " shard %u numbers", serial,
+        (unsigned)window->shard);
+    add_ranges(&window->seen, out);
 }
 
 void
@@ -101,6 +106,14 @@ dump_text_term(const struct entry_term *term, struct buf *out)
         term->node.text);
 }
 
+void
+dump_text_moved(const struct moved_one *moved, struct buf *out)
+{
+    bool is_here = moved->address[0] == '\0';
+    buf_addf(out, "handover %s %s%s", moved->rule, is_here ? "here" : "to ",
+        moved->address);
+}
+
 bool
 dump_text_entry(const struct entry *entry, struct buf *out)
 {
@@ -114,6 +127,24 @@ dump_text_entry(const struct entry *entry, struct buf *out)
         return true;
     case ENTRY_PRODUCER_DROPPED:
         buf_addf(out, "producer-gone %" PRIu32, entry->producer);
+        return true;
+    case ENTRY_MOVED:
+        dump_text_moved(&entry->moved, out);
+        return true;
+    case ENTRY_ABOUT:
+        buf_addf(out, "about %" PRIu32, entry->about.serial);
+        for (unsigned i = 0; i < entry->about.n; i++) {
+            buf_addf(out, " %" PRIu64 ":%" PRIu64, entry->about.id[i],
+                entry->about.member[i]);
+        }
+        return true;
+    case ENTRY_ABOUT_ROLLED:
+        buf_addf(out, "table %" PRIu32 " from %" PRIu64 " lowest %" PRIu64,
+            entry->rolled.serial, entry->rolled.first, entry->rolled.lowest);
+        return true;
+    case ENTRY_PRODUCER_JOINED:
+        buf_addf(out, "seen %" PRIu32 " shard all numbers", entry->producer);
+        add_ranges(&entry->seen, out);
         return true;
     default:
         return false;

@@ -37,7 +37,11 @@ void dump_text_history(const struct history_term *term, struct buf *out);
 /* What the log says of a term; dump_text_entry leaves that to it. */
 void dump_text_term(const struct entry_term *term, struct buf *out);
 
-/* An entry of the log. False, and nothing, where it is none of a producer. */
+/* Ids that are at another group, or here again. */
+void dump_text_moved(const struct moved_one *moved, struct buf *out);
+
+/* An entry of the log. False, and nothing, where it is none of a producer and
+ * no handover. */
 bool dump_text_entry(const struct entry *entry, struct buf *out);
 
 #endif

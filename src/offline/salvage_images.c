@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "durable/durable_about.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -110,6 +111,31 @@ say_members_lost(struct salvage *salvage, const struct images_entry *entry,
     salvage->is_lossy = true;
 }
 
+/* The same of tables of members=about: their members are read as none. Without
+ * the head nobody knows which ids the tables of a column are for. */
+static void
+say_tables_lost(struct salvage *salvage, const struct images_entry *entry,
+    const char *counter)
+{
+    char name[NAMES_BYTES];
+    names_make(name, NAMES_CHECKPOINT, entry->file);
+    if (durable_about_is_head(entry)) {
+        salvage__say(salvage,
+            "%s, offset %" PRIu64
+            ": all tables of a column of members=about, of %s, are lost, for "
+            "the list of them is; gets say 0 for all its members, but for "
+            "those that the log has",
+            name, entry->offset, counter);
+    } else {
+        salvage__say(salvage,
+            "%s, offset %" PRIu64 ": an image of tables is lost: %" PRIu32
+            " lines of members=about, of %s; gets say 0 for members that were "
+            "in them, but for what the log has of them later",
+            name, entry->offset, entry->n, counter);
+    }
+    salvage->is_lossy = true;
+}
+
 static void
 say_lost(struct salvage *salvage, const struct images_entry *entry)
 {
@@ -126,6 +152,10 @@ say_lost(struct salvage *salvage, const struct images_entry *entry)
         }
     }
     names_make(name, NAMES_CHECKPOINT, entry->file);
+    if (manifest_is_of_tables(&salvage->manifest, entry)) {
+        say_tables_lost(salvage, entry, counter);
+        return;
+    }
     salvage__say(salvage,
         "%s, offset %" PRIu64
         ": an image is lost: %s, shard %u, up to %" PRIu32
@@ -167,6 +197,20 @@ write_block(struct mend *mend, const struct images_entry *entry)
     return images_add(&salvage->manifest.images, &moved);
 }
 
+/* Lines without their head go with it: a later table may have their number. */
+static int
+drop(struct salvage *salvage, const struct images_entry *entry)
+{
+    uint64_t first_row = entry->first_row;
+    if (manifest_is_of_tables(&salvage->manifest, entry) &&
+        durable_about_is_head(entry)) {
+        first_row = durable_about_row(
+            (unsigned)(first_row >> DURABLE_ABOUT_SLOT_SHIFT), 0, 0);
+    }
+    return images_drop(&salvage->manifest.images, entry->counter, entry->shard,
+        first_row, entry->last_row);
+}
+
 static int
 mend_one(struct mend *mend, const struct images_entry *entry)
 {
@@ -189,8 +233,7 @@ mend_one(struct mend *mend, const struct images_entry *entry)
         !flip_find(&flip, &salvage->budget, &at) ||
         !recover_agrees(entry, &mend->image)) {
         say_lost(salvage, entry);
-        return images_drop(&salvage->manifest.images, entry->counter,
-            entry->shard, entry->first_row, entry->last_row);
+        return drop(salvage, entry);
     }
     names_make(name, NAMES_CHECKPOINT, entry->file);
     salvage__say(salvage,

@@ -334,7 +334,7 @@ static int
 take_producer(struct work *work, const struct entry *entry)
 {
     const struct numbers *made = &work->made;
-    if (entry->kind == ENTRY_NUMBER) {
+    if (entry->kind == ENTRY_NUMBER || entry->kind == ENTRY_PRODUCER_JOINED) {
         work->nameless += is_nameless(work, entry->producer);
     }
     return entry->kind == ENTRY_PRODUCER &&

@@ -142,8 +142,11 @@ is_void(const struct recover_schema *recover, uint32_t serial)
         return counter != NULL;
     }
     const struct schema_column *column = schema_column_of(counter, serial);
+    const struct schema_column *by =
+        column == NULL ? NULL : schema_counted_by(counter, column);
     return column != NULL &&
-        (column->kind == SCHEMA_MEMBERS || schema_is_counted(counter, column));
+        (column->kind == SCHEMA_MEMBERS ||
+            (by != NULL && by->kind == SCHEMA_MEMBERS));
 }
 
 /* What is left of cells, behind those written before in the same batch. */

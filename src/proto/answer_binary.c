@@ -60,9 +60,16 @@ static const struct refusal refusals[] = {
     {ERR_MANY_PRODUCERS, STATUS_NO_MEMORY, NULL},
     {ERR_MANY_MEMBERS, STATUS_NO_MEMORY, NULL},
     {ERR_MANY_DUMPS, STATUS_TEMPORARY, NULL},
+    {ERR_BACKUP_BUSY, STATUS_TEMPORARY, NULL},
+    {ERR_BACKUP_GONE, STATUS_TEMPORARY, NULL},
+    {ERR_FORGETS, STATUS_TEMPORARY, NULL},
     {ERR_LIST_BUSY, STATUS_TEMPORARY, NULL},
     {ERR_LOADING, STATUS_TEMPORARY, NULL},
     {ERR_NOT_PRIMARY, STATUS_TEMPORARY, NULL},
+    {ERR_NO_PRIMARY, STATUS_TEMPORARY, NULL},
+    {ERR_MOVED, STATUS_TEMPORARY, NULL},
+    {ERR_BY_ETCD, STATUS_TEMPORARY, NULL},
+    {ERR_NOT_HANDED, STATUS_TEMPORARY, NULL},
     {ERR_STALE, STATUS_TEMPORARY, NULL},
     {ERR_FEW_REPLICAS, STATUS_TEMPORARY, NULL},
     {ERR_NO_DIALLER, STATUS_TEMPORARY, NULL},
@@ -70,6 +77,8 @@ static const struct refusal refusals[] = {
     {ERR_UNSURE, STATUS_UNSURE, NULL},
     {ERR_UNSURE_SLOW, STATUS_UNSURE, NULL},
     {ERR_UNSURE_COPIES, STATUS_UNSURE, NULL},
+    {ERR_UNSURE_PRIMARY, STATUS_UNSURE, NULL},
+    {ERR_FORWARD_BUSY, STATUS_TEMPORARY, NULL},
     {ERR_UNCOMMITTED, STATUS_TEMPORARY, NULL},
     {ERR_UNCOMMITTED_SLOW, STATUS_TEMPORARY, NULL},
     {ERR_LOG_FULL, STATUS_TEMPORARY, NULL},
@@ -215,7 +224,8 @@ refuse(struct buf *out, const struct echo *echo, const struct answer *answer)
 {
     char text[DETAILED_BYTES];
     if (answer->detail != NULL) {
-        bool is_plain = answer->err == ERR_NOT_PRIMARY;
+        bool is_plain =
+            answer->err == ERR_NOT_PRIMARY || answer->err == ERR_MOVED;
         snprintf(text, sizeof text, is_plain ? "%s %s" : "%s (%s)",
             err_text(answer->err), answer->detail);
         put_text(

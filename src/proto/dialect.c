@@ -18,7 +18,9 @@
 #include "proto/dialect.h"
 
 #include "base/err.h"
+#include "base/node.h"
 #include "base/num.h"
+#include "base/producer.h"
 
 #include <string.h>
 
@@ -52,10 +54,18 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
     X("add column COUNTER NAME follows=COLUMN [suffix=NAME] [flags=N]")       \
     X("add column COUNTER NAME members=exact [max=BITS] [member=BITS] "       \
       "[counts=COLUMN] [suffix=NAME] [flags=N]")                              \
+    X("add column COUNTER NAME members=about memory=BYTES [error=N] "         \
+      "[member=BITS] [counts=COLUMN] [suffix=NAME] [flags=N]")                \
+    X("change counter NAME [absent=default|miss] [overflow=saturate|error] "  \
+      "[exptime=refuse|ignore] [maxjump=N] [cold=oldest|quietest] "           \
+      "[cold_after=N]")                                                       \
+    X("change column COUNTER NAME [name=NEW] [suffix=NAME] [max=BITS] "       \
+      "[hint=BITS] [flags=N] [memory=BYTES]")                                 \
     X("drop column COUNTER NAME NAME   (the name twice, to confirm)")         \
     X("drop counter NAME NAME")                                               \
     X("show counters")                                                        \
     X("show counter NAME")                                                    \
+    X("show handovers")                                                       \
     X("get COUNTER ID|ID.SUFFIX ...")                                         \
     X("set|add|replace COUNTER ID VALUE ...   (one a column, not of two)")    \
     X("set|add|replace COUNTER ID COLUMN=VALUE ...   (others stay)")          \
@@ -67,15 +77,25 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
     X("... COUNTER ID.SUFFIX:MEMBER ...   (in all of these: one member)")     \
     X("... tx=PRODUCER:NUMBER   (behind any of these five: done once)")       \
     X("drop producer NAME")                                                   \
+    X("numbers NAME HIGHEST BITS   (a producer's, done elsewhere)")           \
     X("get ID.SUFFIX ...   and all other commands of memcached")              \
     X("checkpoint   (answers OK when all changes so far are in one)")         \
-    X("dump counter NAME [FIRST LAST]   (its records, as lines to type)")     \
+    X("dump counter NAME [FIRST LAST] [of RULE]   (as lines to type)")        \
+    X("dump numbers   (those of all producers, as lines to type)")            \
     X("digest COUNTER   (a sum over its records, to compare servers)")        \
+    X("backup begin   (lists the files of the data directory, and keeps")     \
+    X("                them until backup end; see tallyctl backup)")          \
+    X("forget ids RULE   (removes what is handed over, see handover)")        \
     X("seal COUNTER all   (moves all records to the cold tier)")              \
     X("replicaof HOST:PORT|no one   (follow another server, or none)")        \
+    X("failover [NODE] [force]   (another primary, or by force this one)")    \
+    X("handover RULE to HOST:PORT   (ids of RULE:I/N are another group's)")   \
+    X("handover RULE here   (they are this one's again)")                     \
+    X("feed on|off   (this connection may change what is handed over)")       \
     X("wait REPLICAS MILLISECONDS   (how many have this client's changes)")   \
     X("stats [counters|members|producers|tables|wal|cold|settings|reset]")    \
-    X("stats replication|replicas")                                           \
+    X("stats forget|health|hot|latency|loop|memory")                          \
+    X("stats replication|replicas|slow")                                      \
     X("version, verbosity N, quit, help")
 
 static void
@@ -146,6 +166,23 @@ parse_edit(bool adds, struct words words, struct request *out)
     return true;
 }
 
+static void
+parse_change(struct words words, struct request *out)
+{
+    struct span what;
+    bool is_given = words_next(&words, &what);
+    bool is_counter = is_given && span_is(words.bytes, what, "counter");
+    if (!is_counter && !(is_given && span_is(words.bytes, what, "column"))) {
+        fail(out,
+            "CLIENT_ERROR usage: change counter NAME OPTION ..., or change "
+            "column COUNTER NAME OPTION ...");
+        return;
+    }
+    out->op = REQUEST_SCHEMA_EDIT;
+    out->schema_op = is_counter ? SCHEMA_CHANGE_COUNTER : SCHEMA_CHANGE_COLUMN;
+    out->words = words_rest(&words);
+}
+
 static bool
 parse_drop_producer(struct words words, struct request *out)
 {
@@ -171,13 +208,20 @@ parse_show(struct words words, struct request *out)
             out->op = REQUEST_SHOW_COUNTERS;
             return;
         }
+        if (span_is(words.bytes, what, "handovers") &&
+            !words_next(&words, &more)) {
+            out->op = REQUEST_SHOW_HANDOVERS;
+            return;
+        }
         if (span_is(words.bytes, what, "counter") &&
             words_next(&words, &out->key) && !words_next(&words, &more)) {
             out->op = REQUEST_SHOW_COUNTER;
             return;
         }
     }
-    fail(out, "CLIENT_ERROR usage: show counters, or show counter NAME");
+    fail(out,
+        "CLIENT_ERROR usage: show counters, show counter NAME, or show "
+        "handovers");
 }
 
 static void
@@ -289,20 +333,67 @@ parse_seal(struct words words, struct request *out)
     }
 }
 
-/* dump counter NAME [FIRST LAST]: ids, which are looked at later. */
+/* numbers NAME HIGHEST BITS: the last two are looked at later. */
+static void
+parse_numbers(struct words words, struct request *out)
+{
+    struct span high, bits, more;
+    out->op = REQUEST_NUMBERS;
+    bool has_name = words_next(&words, &out->key) &&
+        producer_name_is_right(words.bytes + out->key.at, out->key.len);
+    out->words = words_rest(&words);
+    if (!has_name || !words_next(&words, &high) ||
+        !words_next(&words, &bits) || words_next(&words, &more)) {
+        fail(out, "CLIENT_ERROR usage: numbers NAME HIGHEST BITS");
+    }
+}
+
+static bool
+is_dump_numbers(struct words words)
+{
+    struct span what, more;
+    return words_next(&words, &what) &&
+        span_is(words.bytes, what, "numbers") && !words_next(&words, &more);
+}
+
+/* dump numbers, or dump counter NAME [FIRST LAST] [of RULE]: ids and a rule,
+ * which are looked at later. */
 static void
 parse_dump(struct words words, struct request *out)
 {
-    struct span what, first, last, more;
+    struct span word, more;
+    if (is_dump_numbers(words)) {
+        out->op = REQUEST_DUMP_NUMBERS;
+        return;
+    }
     out->op = REQUEST_DUMP;
-    bool is_right = words_next(&words, &what) &&
-        span_is(words.bytes, what, "counter") && words_next(&words, &out->key);
+    bool is_right = words_next(&words, &word) &&
+        span_is(words.bytes, word, "counter") && words_next(&words, &out->key);
     out->words = words_rest(&words);
-    if (is_right && words_next(&words, &first)) {
-        is_right = words_next(&words, &last) && !words_next(&words, &more);
+    bool has_more = words_next(&words, &word);
+    if (has_more && !span_is(words.bytes, word, "of")) {
+        is_right = is_right && words_next(&words, &word);
+        has_more = words_next(&words, &word);
+    }
+    if (has_more) {
+        is_right = is_right && span_is(words.bytes, word, "of") &&
+            words_next(&words, &word) && !words_next(&words, &more);
     }
     if (!is_right) {
-        fail(out, "CLIENT_ERROR usage: dump counter NAME [FIRST LAST]");
+        fail(out,
+            "CLIENT_ERROR usage: dump counter NAME [FIRST LAST] [of RULE]");
+    }
+}
+
+/* forget ids RULE, which is looked at later. */
+static void
+parse_forget(struct words words, struct request *out)
+{
+    struct span what, more;
+    out->op = REQUEST_FORGET;
+    if (!words_next(&words, &what) || !span_is(words.bytes, what, "ids") ||
+        !words_next(&words, &out->key) || words_next(&words, &more)) {
+        fail(out, "CLIENT_ERROR usage: forget ids RULE");
     }
 }
 
@@ -314,6 +405,23 @@ parse_digest(struct words words, struct request *out)
     if (!words_next(&words, &out->key) || words_next(&words, &more)) {
         fail(out, "CLIENT_ERROR usage: digest COUNTER");
     }
+}
+
+/* backup begin, or backup end: that one has no key. */
+static void
+parse_backup(struct words words, struct request *out)
+{
+    struct span word = {0}, more;
+    out->op = REQUEST_BACKUP;
+    bool is_right = words_next(&words, &word) &&
+        (span_is(words.bytes, word, "begin") ||
+            span_is(words.bytes, word, "end"));
+    if (!is_right || words_next(&words, &more)) {
+        fail(out, "CLIENT_ERROR usage: backup begin, or backup end");
+        return;
+    }
+    out->key = word;
+    out->key.len = span_is(words.bytes, word, "end") ? 0 : word.len;
 }
 
 /* replicaof HOST:PORT, or no one. */
@@ -334,6 +442,65 @@ parse_replicaof(struct words words, struct request *out)
     if (!is_right || words_next(&words, &more)) {
         fail(out,
             "CLIENT_ERROR usage: replicaof HOST:PORT, or replicaof no one");
+    }
+}
+
+/* handover RULE to HOST:PORT, or handover RULE here: the rule is the key, and
+ * the address, or nothing, what follows. */
+static void
+parse_handover(struct words words, struct request *out)
+{
+    struct span way, address = {0}, more;
+    out->op = REQUEST_HANDOVER;
+    bool is_right = words_next(&words, &out->key) && words_next(&words, &way);
+    if (is_right && span_is(words.bytes, way, "to")) {
+        is_right = words_next(&words, &address);
+    } else {
+        is_right = is_right && span_is(words.bytes, way, "here");
+    }
+    out->words = address;
+    if (!is_right || words_next(&words, &more)) {
+        fail(out,
+            "CLIENT_ERROR usage: handover RULE to HOST:PORT, or handover "
+            "RULE here");
+    }
+}
+
+static void
+parse_feed(struct words words, struct request *out)
+{
+    struct span way, more;
+    out->op = REQUEST_FEED;
+    bool is_right = words_next(&words, &way);
+    bool is_on = is_right && span_is(words.bytes, way, "on");
+    out->number = is_on;
+    if (!is_right || !(is_on || span_is(words.bytes, way, "off")) ||
+        words_next(&words, &more)) {
+        fail(out, "CLIENT_ERROR usage: feed on, or feed off");
+    }
+}
+
+/* failover [NODE] [force]; no node is called that. */
+static void
+parse_failover(struct words words, struct request *out)
+{
+    struct span more = {0};
+    const char *bytes = words.bytes;
+    out->op = REQUEST_FAILOVER;
+    bool has_more = words_next(&words, &more);
+    if (has_more && !span_is(bytes, more, "force")) {
+        out->key = more;
+        has_more = words_next(&words, &more);
+    }
+    bool is_wrong = out->key.len > 0 &&
+        !node_name_is_right(bytes + out->key.at, out->key.len);
+    if (has_more) {
+        is_wrong = is_wrong || !span_is(bytes, more, "force");
+        out->words = more;
+        has_more = words_next(&words, &more);
+    }
+    if (is_wrong || has_more) {
+        fail(out, "CLIENT_ERROR usage: failover [NODE] [force]");
     }
 }
 
@@ -428,6 +595,65 @@ is_memcached(struct span command, struct words words)
             words.end - words.at > 1 && *arg >= '0' && *arg <= '9');
 }
 
+static void
+parse_drop(struct words words, struct request *out)
+{
+    if (!parse_edit(false, words, out) && !parse_drop_producer(words, out)) {
+        fail(out,
+            "CLIENT_ERROR usage: drop counter NAME NAME, drop column "
+            "COUNTER NAME NAME, or drop producer NAME");
+    }
+}
+
+static void
+parse_checkpoint(struct words words, struct request *out)
+{
+    struct span more;
+    out->op = REQUEST_CHECKPOINT;
+    if (words_next(&words, &more)) {
+        fail(out, "CLIENT_ERROR usage: checkpoint");
+    }
+}
+
+static void
+parse_help(struct words words, struct request *out)
+{
+    (void)words;
+    out->op = REQUEST_HELP;
+}
+
+/* Commands whose first word says all of it. */
+#define OWN_COMMANDS(X)                                                       \
+    X("change", parse_change)                                                 \
+    X("drop", parse_drop)                                                     \
+    X("show", parse_show)                                                     \
+    X("checkpoint", parse_checkpoint)                                         \
+    X("seal", parse_seal)                                                     \
+    X("dump", parse_dump)                                                     \
+    X("numbers", parse_numbers)                                               \
+    X("digest", parse_digest)                                                 \
+    X("backup", parse_backup)                                                 \
+    X("forget", parse_forget)                                                 \
+    X("replicaof", parse_replicaof)                                           \
+    X("handover", parse_handover)                                             \
+    X("feed", parse_feed)                                                     \
+    X("failover", parse_failover)                                             \
+    X("wait", parse_wait)                                                     \
+    X("help", parse_help)
+
+static bool
+parse_own(struct span command, struct words words, struct request *out)
+{
+#define X(text, parse_fn)                                                     \
+    if (span_is(words.bytes, command, text)) {                                \
+        parse_fn(words, out);                                                 \
+        return true;                                                          \
+    }
+    OWN_COMMANDS(X)
+#undef X
+    return false;
+}
+
 bool
 dialect_parse(struct span command, struct words words,
     const struct schema *schema, struct request *out)
@@ -439,52 +665,8 @@ dialect_parse(struct span command, struct words words,
     if (span_is(bytes, command, "add") && parse_edit(true, words, out)) {
         return true;
     }
-    if (span_is(bytes, command, "drop")) {
-        if (!parse_edit(false, words, out) &&
-            !parse_drop_producer(words, out)) {
-            fail(out,
-                "CLIENT_ERROR usage: drop counter NAME NAME, drop column "
-                "COUNTER NAME NAME, or drop producer NAME");
-        }
-        return true;
-    }
-    if (span_is(bytes, command, "show")) {
-        parse_show(words, out);
-        return true;
-    }
-    if (span_is(bytes, command, "checkpoint")) {
-        struct span more;
-        out->op = REQUEST_CHECKPOINT;
-        if (words_next(&words, &more)) {
-            fail(out, "CLIENT_ERROR usage: checkpoint");
-        }
-        return true;
-    }
-    if (span_is(bytes, command, "seal")) {
-        parse_seal(words, out);
-        return true;
-    }
-    if (span_is(bytes, command, "dump")) {
-        parse_dump(words, out);
-        return true;
-    }
-    if (span_is(bytes, command, "digest")) {
-        parse_digest(words, out);
-        return true;
-    }
-    if (span_is(bytes, command, "replicaof")) {
-        parse_replicaof(words, out);
-        return true;
-    }
-    if (span_is(bytes, command, "wait")) {
-        parse_wait(words, out);
-        return true;
-    }
-    if (span_is(bytes, command, "help")) {
-        out->op = REQUEST_HELP;
-        return true;
-    }
-    return parse_on_counter(command, words, schema, out);
+    return parse_own(command, words, out) ||
+        parse_on_counter(command, words, schema, out);
 }
 
 int

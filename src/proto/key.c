@@ -84,7 +84,7 @@ is_beyond_all(const char *text, size_t len)
 static bool
 take_member(const char *text, size_t len, struct key *out)
 {
-    if (out->kind != KEY_LIST && out->kind != KEY_MEMBER) {
+    if (!key_takes_member(out->kind)) {
         return false;
     }
     out->has_member = true;
@@ -92,7 +92,7 @@ take_member(const char *text, size_t len, struct key *out)
         return true;
     }
     out->member = UINT64_MAX; /* which no column takes: it is refused */
-    return out->kind == KEY_MEMBER && is_beyond_all(text, len);
+    return out->kind != KEY_LIST && is_beyond_all(text, len);
 }
 
 /* What a name stands for, with a member behind it where it has some. */

@@ -23,15 +23,16 @@ enum key_kind {
     KEY_MARK,    /* how far an id has read; a number that changes otherwise */
     KEY_UNREAD,  /* what is behind a mark; target.column is the mark */
     KEY_LIST,    /* what an id follows */
-    KEY_MEMBER   /* the value of one member of an id; or, without has_member,
+    KEY_MEMBER,  /* the value of one member of an id; or, without has_member,
                   * all of them, which can only be deleted */
+    KEY_ABOUT    /* the same of members=about, which are not deleted */
 };
 
 struct key {
     enum key_kind kind;
     uint64_t id;                 /* of all but KEY_ITEM */
     struct schema_target target; /* likewise; column NULL for KEY_RECORD */
-    bool has_member; /* KEY_LIST, KEY_MEMBER: it is about one ... */
+    bool has_member;             /* of these last three: it is about one ... */
     uint64_t member; /* ... of those that id follows, or of its members, where
                       * it may be above what the column takes */
 };
@@ -52,6 +53,8 @@ key_kind_of(const struct schema_target *target)
         return KEY_LIST;
     case SCHEMA_MEMBERS:
         return KEY_MEMBER;
+    case SCHEMA_ABOUT:
+        return KEY_ABOUT;
     }
     return schema_is_counted(target->counter, target->column) ? KEY_COUNTED
                                                               : KEY_CELL;
@@ -64,13 +67,20 @@ key_is_number(enum key_kind kind)
     return kind == KEY_CELL || kind == KEY_COUNTED;
 }
 
+/* True for a key that may have a member behind its name. */
+static inline bool
+key_takes_member(enum key_kind kind)
+{
+    return kind == KEY_LIST || kind == KEY_MEMBER || kind == KEY_ABOUT;
+}
+
 /* What is wrong with a key of members that is to be read, or whose member is to
  * be changed: ERR_NO_MEMBER, or ERR_MEMBER where the column takes no such one;
  * else 0, and of every other key. */
 static inline int
 key_member_fault(const struct key *key)
 {
-    if (key->kind != KEY_MEMBER) {
+    if (key->kind != KEY_MEMBER && key->kind != KEY_ABOUT) {
         return 0;
     }
     if (!key->has_member) {

@@ -57,7 +57,7 @@ key_names__begin(struct key_names *names, const struct schema *schema)
             note_end(names, &counter->column[i].name);
             note_end(names, &counter->column[i].suffix);
             note_end(names, &counter->column[i].unread);
-            bool has_members = counter->column[i].kind == SCHEMA_MEMBERS;
+            bool has_members = !schema_is_in_record(&counter->column[i]);
             if (has_members || counter->column[i].kind == SCHEMA_FOLLOWS) {
                 note_member_end(names);
             }
@@ -191,7 +191,7 @@ key_names_parse(
         return;
     }
     key__parse(names->schema, text, len, out);
-    if (out->kind == KEY_LIST || out->kind == KEY_MEMBER) {
+    if (key_takes_member(out->kind)) {
         keep_with_member(names, text, len, out);
         return; /* they are long to read, whatever their keys take */
     }

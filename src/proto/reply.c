@@ -29,6 +29,9 @@ reply_is_server_error(int err)
     case ERR_HOT_FULL:
     case ERR_MANY_PRODUCERS:
     case ERR_MANY_DUMPS:
+    case ERR_BACKUP_BUSY:
+    case ERR_BACKUP_GONE:
+    case ERR_FORGETS:
     case ERR_MANY_MEMBERS:
     case ERR_LIST_BUSY:
     case ERR_TOO_LARGE:
@@ -37,6 +40,10 @@ reply_is_server_error(int err)
     case ERR_NO_THREAD:
     case ERR_LOADING:
     case ERR_NOT_PRIMARY:
+    case ERR_NO_PRIMARY:
+    case ERR_MOVED:
+    case ERR_BY_ETCD:
+    case ERR_NOT_HANDED:
     case ERR_STALE:
     case ERR_FEW_REPLICAS:
     case ERR_NO_DIALLER:
@@ -45,6 +52,8 @@ reply_is_server_error(int err)
     case ERR_UNSURE:
     case ERR_UNSURE_SLOW:
     case ERR_UNSURE_COPIES:
+    case ERR_UNSURE_PRIMARY:
+    case ERR_FORWARD_BUSY:
     case ERR_UNCOMMITTED:
     case ERR_UNCOMMITTED_SLOW:
     case ERR_LOG_FULL:
@@ -78,7 +87,8 @@ void
 reply__error_about(struct buf *out, int err, const char *detail)
 {
     add_error(out, err);
-    buf_addf(out, err == ERR_NOT_PRIMARY ? " %s\r\n" : " (%s)\r\n", detail);
+    bool is_address = err == ERR_NOT_PRIMARY || err == ERR_MOVED;
+    buf_addf(out, is_address ? " %s\r\n" : " (%s)\r\n", detail);
 }
 
 void

@@ -47,13 +47,21 @@
     X(COUNTER_STORE, "one that stores an item under a counter's name")        \
     X(SCHEMA_EDIT, "dialect: add or drop a counter or column")                \
     X(DROP_PRODUCER, "dialect: forget who numbers its changes")               \
+    X(HANDOVER, "dialect: ids are another group's, or this one's again")      \
+    X(SHOW_HANDOVERS, "dialect: list which ids are another group's")          \
+    X(FEED, "dialect: this connection brings records of other groups")        \
+    X(NUMBERS, "dialect: numbers that a producer's changes had elsewhere")    \
+    X(DUMP_NUMBERS, "dialect: numbers of all producers' changes")             \
     X(SHOW_COUNTERS, "dialect: list the counters")                            \
     X(SHOW_COUNTER, "dialect: the lines that make a counter")                 \
     X(CHECKPOINT, "dialect: make a checkpoint")                               \
     X(DUMP, "dialect: read out a counter's records")                          \
     X(DIGEST, "dialect: the sum over a counter's records")                    \
+    X(BACKUP, "dialect: keep the data directory's files for a backup")        \
+    X(FORGET, "dialect: remove ids that have been handed over")               \
     X(SEAL, "dialect: move a counter's records to the cold tier")             \
     X(REPLICAOF, "dialect: follow another server, or none")                   \
+    X(FAILOVER, "dialect: another server is to be the primary")               \
     X(WAIT, "dialect: until replicas have the last change")                   \
     X(HELP, "dialect: what can be typed")                                     \
     X(LOGIN, "who the client is, see proto/login.h")                          \
@@ -133,13 +141,15 @@ struct request {
     enum request_op stored_as; /* TOO_LARGE: the storage command */
     enum schema_edit_op schema_op; /* SCHEMA_EDIT */
     uint32_t len;                  /* bytes of the whole request */
-    struct span key;   /* of a command with one; dialect: the counter's name */
+    struct span key;   /* of a command with one; dialect: the counter's name,
+                        * or a node's, or a rule */
     struct span words; /* GET..: all keys; dialect: what follows key; STATS:
-                        * the arguments; ADMIN: the line */
+                        * the arguments; ADMIN: the line; FAILOVER: the word
+                        * force, or nothing */
     struct span value; /* the data block of a storage command */
     uint32_t flags;
     int64_t exptime;
-    uint64_t number;  /* delta, or level */
+    uint64_t number;  /* delta, or level; FEED: 1 is on */
     struct span tx;   /* PRODUCER:NUMBER as sent, may be anything; at 0:
                            * the change is not numbered */
     struct span meta; /* META: all flags, as sent */

@@ -93,6 +93,7 @@ parse_storage(struct line *line)
         return PARSE_REQUEST;
     }
     if (!has_len) {
+        out->may_be_dialect = true; /* set <counter> <id>.<suffix> <value> */
         return text__fail(line, TEXT__BAD_FORMAT);
     }
     fits = (!is_cas || text__take_u64(line, &out->terms.cas)) && fits;
@@ -159,6 +160,7 @@ parse_delete(struct line *line)
             line->words = words;
         } else if (!span_is(line->bytes, word, "noreply") &&
             !text__is_tx(line, word)) {
+            line->out->may_be_dialect = true; /* delete <counter> <id> */
             return text__fail(line, TEXT__BAD_FORMAT);
         }
     }
@@ -290,6 +292,7 @@ static const struct command {
     C("extstore", ADMIN, parse_admin),
     C("watch", ADMIN, parse_admin),
     C("debugtime", ADMIN, parse_admin),
+    C("kill", ADMIN, parse_admin),
 #undef C
 };
 

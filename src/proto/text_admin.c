@@ -458,6 +458,17 @@ read_watch(const struct args *args, struct text_admin *out)
     }
 }
 
+/* kill conn <number> */
+static void
+read_kill(const struct args *args, struct text_admin *out)
+{
+    out->op = TEXT_ADMIN_KILL;
+    if (args->n != 3 || !span_is(args->bytes, args->word[1], "conn") ||
+        !take_u32(args, 2, &out->conn) || out->conn > INT32_MAX) {
+        fail(out, "CLIENT_ERROR kill conn wants a number of stats conns");
+    }
+}
+
 static const struct {
     const char *name;
     read_fn *read_fn;
@@ -470,6 +481,7 @@ static const struct {
     {"refresh_certs", read_certs},
     {"extstore", read_extstore},
     {"watch", read_watch},
+    {"kill", read_kill},
     {"debugtime", read_debugtime},
 };
 

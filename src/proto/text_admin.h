@@ -10,7 +10,7 @@
 /* memcached's text commands of administration that are more than a word and a
  * number: slabs, lru, lru_crawler, extstore, cache_memlimit, shutdown,
  * refresh_certs, watch, debugtime. Their sub-commands may be shortened to any
- * beginning, as in memcached. */
+ * beginning, as in memcached. And kill, which is tallyd's own. */
 
 #define TEXT_ADMIN_OPS(X)                                                     \
     X(NOTHING, "is answered with error, whatever the server is like")         \
@@ -24,6 +24,7 @@
     X(MEMLIMIT, "memory for items")                                           \
     X(SHUTDOWN, "the server is to stop")                                      \
     X(CERTS, "certificates are to be read again")                             \
+    X(KILL, "another connection is to be closed")                             \
     X(WATCH, "the connection is to become a log")                             \
     X(TIME_STOP, "the items' clock stops")                                    \
     X(TIME_GO, "it goes on")                                                  \
@@ -47,7 +48,8 @@ enum text_admin_op {
     X(PROXYREQS, "proxyreqs")                                                 \
     X(PROXYEVENTS, "proxyevents")                                             \
     X(PROXYUSER, "proxyuser")                                                 \
-    X(DELETIONS, "deletions")
+    X(DELETIONS, "deletions")                                                 \
+    X(SLOW, "slow")
 
 enum text_admin_watch_bit {
 #define X(name, word) TEXT_ADMIN_WATCH_##name,
@@ -84,6 +86,7 @@ struct text_admin {
     int64_t shift_s;    /* TIME_SHIFT */
     int64_t class_from; /* REASSIGN */
     int64_t class_to;   /* REASSIGN */
+    uint64_t conn;      /* KILL: its number in `stats conns` */
     unsigned watch;     /* WATCH: bits of enum text_admin_watch_bit */
 };
 

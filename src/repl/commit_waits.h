@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* For how long what a primary has written waits until enough replicas have it.
- * All that is found to be written by one look counts as one. Pure; one thread
+/* For how long what a primary has written waits until enough replicas have it;
+ * or, at a replica, what it has heard of until that is applied there. All that
+ * is found to be written by one look counts as one. Pure; one thread
  * at a time; all zero at first. Times in microseconds of a clock that does not
  * go back. */
 

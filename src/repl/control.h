@@ -68,6 +68,7 @@ struct control_node {
     uint32_t formats;                /* the newest of the log it can read */
     uint32_t priority;               /* 0..CONTROL_PRIORITY_MAX; 0: never */
     bool votes, is_doubtful;
+    bool is_member; /* it was in the group before it has started */
 };
 
 /* A switch-over that somebody has asked for. */
@@ -91,14 +92,18 @@ struct control_state {
 
 /* ---- what is asked ---- */
 
-#define CONTROL_REQUESTS(X)                                                   \
-    X(BEAT, "the server runs; no result, but an event of its own")            \
-    X(TAKE, "become primary: where the keys are as seen, a lease and a term") \
-    X(GIVE_UP, "end the primary's lease, and with it the key")                \
-    X(VOTERS, "set the voters: where term and voters are as seen")            \
-    X(NODE, "say what this node is; it is said again after a lost lease")     \
-    X(EPOCH, "say which directory this is: where nobody has")                 \
-    X(ORDER, "ask for a switch-over, or take that back")
+#define CONTROL_REQUESTS(X)                                                    \
+    X(BEAT, "the server runs; no result, but an event of its own")             \
+    X(TAKE, "become primary: where the keys are as seen, a lease and a term")  \
+    X(GIVE_UP, "end the primary's lease, and with it the key")                 \
+    X(VOTERS, "set the voters: where term and voters are as seen")             \
+    X(NODE,                                                                    \
+        "say what this node is; it is said again after a lost lease. A STATE " \
+        "follows, also of what was said before: the node may be a new one")    \
+    X(EPOCH, "say which directory this is: where nobody has")                  \
+    X(ORDER, "ask for a switch-over, or take that back")                       \
+    X(KEEP, "put the key that is gone back, in its term, with a new lease")    \
+    X(HAND, "give the key up, and order who is to have it, at one moment")
 
 enum control_ask {
 #define X(name, text) CONTROL_##name,
@@ -116,7 +121,21 @@ struct control_request {
                                              * replaced, which is of the same
                                              * node; 0: there is none */
             uint64_t term_revision;         /* seen */
+            struct control_voters voters; /* n 0: none. Else, where nobody has
+                                             * set any yet, they are set in the
+                                             * same transaction; their revision:
+                                             * 0 */
         } take;
+        struct {
+            struct control_primary primary; /* of this node, term and boot; its
+                                             * revision: of the key, where it
+                                             * was seen and is that very one; 0:
+                                             * it was not there */
+            uint64_t term_revision;         /* seen: nobody has a later term */
+        } keep;
+        struct {
+            struct node_name to;
+        } hand;                       /* only by who has the key */
         struct control_voters voters; /* its revision: seen */
         struct control_node node;
         struct control_epoch epoch; /* its revision: 0 */
@@ -142,7 +161,7 @@ enum control_outcome {
     X(BEAT_BACK, "a beat has come, and how long the lease holds")             \
     X(RESULT, "how a request came out; one for each but a beat")              \
     X(STATE, "something has changed; the first thing of all")                 \
-    X(LOST, "the primary's lease is over; not after GIVE_UP")                 \
+    X(LOST, "the primary's lease is over; not after GIVE_UP and HAND")        \
     X(UNREACHABLE, "nothing answers; a STATE follows when something does")
 
 enum control_say {
@@ -152,24 +171,40 @@ enum control_say {
         CONTROL_EVENTS_N
 };
 
-/* A result of UNKNOWN: TAKE has given its lease up, so that the key, should it
- * come, is not kept alive: look, and take anew. VOTERS may still be done after
- * a look that does not show it: only a later VOTERS with the same revision
- * seen, whose result is YES or NO, settles it, since no two changes that have
- * seen the same can both be done; the look after that says which was. */
+/* Behind each result that is not YES comes a STATE of a look that was begun
+ * after it, also where nothing is another, or UNREACHABLE: so a NO's reason is
+ * in the first STATE that has its revision or a later one.
+ *
+ * A result of UNKNOWN: TAKE and KEEP have given their lease up, so that the
+ * key, should it come, is not kept alive: look, and ask anew. VOTERS may be
+ * done after a look that does not show it: only a later VOTERS with the same
+ * revision seen, whose result is YES or NO of a comparison, settles it, since
+ * no two changes that have seen the same can both be done; the look after that
+ * says which was. HAND has ended the lease, whatever comes out.
+ *
+ * The order is taken back by the TAKE that is done, whoever's it is.
+ *
+ * GIVE_UP ends what TAKE and KEEP that are under way bring, too: they are
+ * UNKNOWN then, or NO. It waits for a HAND that is under way. */
 struct control_result {
     uint32_t number;
     enum control_outcome outcome;
-    uint64_t revision;             /* of YES: of what was changed; else 0 */
-    struct control_voters voters;  /* of TAKE's YES: at that same moment, or
-                                   * revision 0 */
+    /* Of etcd, when it was done, or compared and refused; what was changed has
+     * that very one. 0 where nothing is known of the keys: UNKNOWN, and a NO
+     * that no comparison has said (nobody could be asked, another one is under
+     * way, no lease, no right). Such a NO says nothing of what others have
+     * done: who would conclude something from that takes it as UNKNOWN. */
+    uint64_t revision;
+    struct control_voters voters;  /* of TAKE's YES: at that same moment, as
+                                    * found or as set; else revision 0 */
     char why[CONTROL_WHY_MAX + 1]; /* unless YES; for the log */
 };
 
 struct control_beat {
     uint32_t number;
     uint64_t deadline_ns; /* CLOCK_BOOTTIME until which the primary's key is
-                           * surely this process's, or 0 */
+                           * surely this process's, or 0. After the YES of TAKE
+                           * and KEEP; not from asking GIVE_UP or HAND on */
 };
 
 struct control_event {
@@ -194,7 +229,8 @@ struct control;
 
 struct control_calls {
     /* Asks; never waits, and calls nothing back before it has returned. At most
-     * one request of a kind, BEAT apart, is under way. False where it could not
+     * one request of a kind, BEAT apart, is under way; but a NODE replaces one
+     * that is, which becomes UNKNOWN. False where it could not
      * be asked: nothing of it is or will be done. */
     bool (*ask)(
         struct control *control, const struct control_request *request);

@@ -182,6 +182,17 @@ code_voters(struct coder *coder, struct control_voters *voters)
     coder->is_wrong = coder->is_wrong || !are_different(voters);
 }
 
+/* Those that have no revision: n 0 is none. */
+static void
+code_first_voters(struct coder *coder, struct control_voters *voters)
+{
+    bool has_any = voters->n > 0;
+    code_bool(coder, &has_any);
+    if (has_any) {
+        code_voters(coder, voters);
+    }
+}
+
 static void
 code_node(struct coder *coder, struct control_node *node)
 {
@@ -192,6 +203,7 @@ code_node(struct coder *coder, struct control_node *node)
     code_u32(coder, &node->priority, 0, CONTROL_PRIORITY_MAX);
     code_bool(coder, &node->votes);
     code_bool(coder, &node->is_doubtful);
+    code_bool(coder, &node->is_member);
 }
 
 static void
@@ -254,6 +266,15 @@ code_request(struct coder *coder, struct control_request *request)
         code_revision(coder, &request->of.take.primary.revision);
         code_revision(coder, &request->of.take.term_revision);
         code_primary(coder, &request->of.take.primary);
+        code_first_voters(coder, &request->of.take.voters);
+        break;
+    case CONTROL_KEEP:
+        code_revision(coder, &request->of.keep.primary.revision);
+        code_revision(coder, &request->of.keep.term_revision);
+        code_primary(coder, &request->of.keep.primary);
+        break;
+    case CONTROL_HAND:
+        code_name(coder, &request->of.hand.to, false);
         break;
     case CONTROL_VOTERS:
         code_revision(coder, &request->of.voters.revision);

@@ -53,7 +53,7 @@ pair_ask(struct control *control, const struct control_request *request)
 static const struct control_calls pair_calls = {.ask = pair_ask};
 
 void
-control_pair_init(struct control_pair *pair, int fd,
+control_pair__init(struct control_pair *pair, int fd,
     control_event_fn *event_fn, void *context)
 {
     _Static_assert(offsetof(struct control_pair, control) == 0,
@@ -64,7 +64,7 @@ control_pair_init(struct control_pair *pair, int fd,
 }
 
 void
-control_pair_turn(struct control_pair *pair)
+control_pair__turn(struct control_pair *pair)
 {
     uint8_t bytes[CONTROL_FRAME_MAX + 1];
     struct control_event event;

@@ -15,11 +15,11 @@ struct control_pair {
 };
 
 /* fd, which never blocks, stays the caller's. */
-void control_pair_init(struct control_pair *pair, int fd,
+void control_pair__init(struct control_pair *pair, int fd,
     control_event_fn *event_fn, void *context);
 
 /* Takes what has come: when fd can be read. */
-void control_pair_turn(struct control_pair *pair);
+void control_pair__turn(struct control_pair *pair);
 
 /* The other end. They never wait. 0 or an errno value: EAGAIN where there is no
  * room, or nothing to read; EPIPE where the other end is gone; EBADMSG: a

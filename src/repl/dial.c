@@ -7,7 +7,6 @@
 #include "repl/dial.h"
 
 #include "base/assert.h"
-#include "base/num.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,8 +15,6 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-enum { PORT_MAX = 65535 };
 
 struct reply_packet {
     uint32_t number;
@@ -32,46 +29,6 @@ union control {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(sizeof(int))];
 };
-
-bool
-dial_split(const char *address, char host[DIAL_ADDRESS_MAX + 1],
-    char port[DIAL_PORT_MAX + 1])
-{
-    const char *colon = strrchr(address, ':');
-    uint32_t number;
-    if (colon == NULL || strlen(address) > DIAL_ADDRESS_MAX) {
-        return false;
-    }
-    size_t host_len = (size_t)(colon - address);
-    size_t port_len = strlen(colon + 1);
-    if (port_len > DIAL_PORT_MAX ||
-        !num_parse_u32(colon + 1, port_len, &number) || number == 0 ||
-        number > PORT_MAX) {
-        return false;
-    }
-    if (address[0] == '[') {
-        if (host_len < 2 || address[host_len - 1] != ']') {
-            return false;
-        }
-        address++;
-        host_len -= 2;
-    } else if (memchr(address, ':', host_len) != NULL) {
-        return false; /* an IPv6 address, perhaps one without a port */
-    }
-    if (host_len == 0) {
-        return false;
-    }
-    for (size_t i = 0; i < host_len; i++) {
-        if ((unsigned char)address[i] <= ' ' || address[i] == '[' ||
-            address[i] == ']' || address[i] == 0x7f) {
-            return false;
-        }
-    }
-    memcpy(host, address, host_len);
-    host[host_len] = '\0';
-    memcpy(port, colon + 1, port_len + 1);
-    return true;
-}
 
 /* What a call that has failed comes to. */
 static int

@@ -2,6 +2,8 @@
 #ifndef REPL_DIAL_H
 #define REPL_DIAL_H
 
+#include "base/address.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -10,11 +12,7 @@
  * it, and hands the sockets over: the messages between both, each one packet of
  * a SOCK_SEQPACKET pair. */
 
-enum {
-    DIAL_ADDRESS_MAX = 255, /* bytes of HOST:PORT; [HOST]:PORT for IPv6 */
-    DIAL_PORT_MAX = 5,
-    DIAL_WHY_MAX = 160
-};
+enum { DIAL_ADDRESS_MAX = ADDRESS_MAX, DIAL_WHY_MAX = 160 };
 
 struct dial_request {
     uint32_t number; /* the reply has the same */
@@ -28,13 +26,6 @@ struct dial_reply {
              * says why, in one line */
     char why[DIAL_WHY_MAX + 1];
 };
-
-/* Takes HOST:PORT apart: a name or an address of 1 byte or more without white
- * space, in brackets where it has colons (of 2001:db8::7 nobody knows whether
- * 7 is a port), and a port of 1 to 65535. False where it is no such thing.
- * Pure. */
-bool dial_split(const char *address, char host[DIAL_ADDRESS_MAX + 1],
-    char port[DIAL_PORT_MAX + 1]);
 
 /* False where nobody connects any more: the other end of the pair is gone, or
  * there is none (-1). */

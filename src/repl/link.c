@@ -41,6 +41,62 @@ link__is_split(
     return a != 0 && b != 0 && a != b;
 }
 
+size_t
+link__put_hello(const struct link_self *self, const struct link_node *node,
+    enum message_purpose purpose, const uint8_t accepting[STREAM_NONCE_BYTES],
+    const uint8_t connecting[STREAM_NONCE_BYTES], uint8_t *out)
+{
+    struct message_hello hello = {.purpose = purpose,
+        .least = LINK_PROTOCOL,
+        .most = LINK_PROTOCOL,
+        .level = self->level,
+        .flags = self->hello_flags,
+        .priority = self->priority,
+        .formats = self->formats,
+        .shards = node->directory.shards,
+        .epoch = node->directory.epoch,
+        .seed = node->directory.seed,
+        .promised = node->promised,
+        .written = node->written,
+        .synced = node->synced,
+        .group = self->group,
+        .name = self->name,
+        .client = self->client,
+        .repl = self->repl,
+        .history = *node->history};
+    struct proof_claim claim = {.accepting = accepting,
+        .connecting = connecting,
+        .purpose = (uint8_t)purpose,
+        .group = self->group.at,
+        .name = self->name.at,
+        .group_len = self->group.len,
+        .name_len = self->name.len};
+
+    memcpy(hello.nonce, connecting, STREAM_NONCE_BYTES);
+    if (proof__make(self->secret, &claim, hello.proof) != 0) {
+        return 0;
+    }
+    return stream_seal(out, STREAM_HELLO,
+        (uint32_t)message_put_hello(out + STREAM_HEAD_BYTES, &hello),
+        node->promised, 0);
+}
+
+bool
+link__is_proved(const struct link_self *self,
+    const struct message_welcome *welcome,
+    const uint8_t accepting[STREAM_NONCE_BYTES],
+    const uint8_t connecting[STREAM_NONCE_BYTES])
+{
+    struct proof_claim claim = {.accepting = accepting,
+        .connecting = connecting,
+        .group = self->group.at,
+        .name = welcome->name.at,
+        .group_len = self->group.len,
+        .name_len = welcome->name.len};
+
+    return proof__is_right(self->secret, &claim, welcome->proof);
+}
+
 static uint8_t
 keep_text(char *out, const struct message_text *text)
 {

@@ -33,6 +33,17 @@ struct link_directory {
     uint32_t shards;
 };
 
+/* What is so at this moment at a node that connects. */
+struct link_node {
+    struct link_directory directory;
+    uint64_t promised;             /* term; 0: none */
+    const struct history *history; /* can end with written */
+    uint64_t written, synced, applied;
+    uint32_t flags; /* ACK_.. */
+    bool is_paused; /* nothing is read, for there is no room: who does not
+                     * listen does not say that nothing came */
+};
+
 enum {
     LINK_PROTOCOL = 1,
     LINK_BEAT_US = 100000, /* after so long without a frame a heartbeat or an
@@ -41,6 +52,8 @@ enum {
                             * to go out with */
     LINK_STALL_US = 500000, /* the end of the log was told of and does not come
                              * for so long */
+    LINK_TERMS_MAX = 1 << 16, /* that the other end may be ahead: by more no
+                               * promotions come, and terms are used up */
     LINK_SEND_MAX = STREAM_HEAD_BYTES + MESSAGE_SMALL_MAX
 };
 
@@ -55,6 +68,7 @@ enum {
     X(PROOF, MESSAGE_BAD_PROOF, "it does not know the secret")                \
     X(GROUP, MESSAGE_BAD_GROUP, "it is of another group")                     \
     X(NAME, MESSAGE_BAD_GROUP, "it has this node's name")                     \
+    X(OTHER_NODE, MESSAGE_BAD_GROUP, "it is another node than was meant")     \
     X(DIRECTORY, MESSAGE_BAD_DIRECTORY, "it is a copy of another directory")  \
     X(FORMAT, MESSAGE_BAD_FORMAT, "it cannot read the log of this version")   \
     X(PURPOSE, MESSAGE_BAD_PURPOSE, "it wants what is not to be had here")    \
@@ -63,10 +77,16 @@ enum {
     X(SAME_TERM, MESSAGE_BAD_TERM,                                            \
         "it has followed, or been, another primary of the same term")         \
     X(TERM_OVER, MESSAGE_BAD_TERM, "the term of this node is over")           \
+    X(NO_PRIMARY, MESSAGE_BUSY, "this node is no primary")                    \
     X(BEHIND, MESSAGE_LATE, "the log does not reach back so far any more")    \
+    X(GONE, MESSAGE_GONE, "the log it needs is gone: begin anew")             \
+    X(RULE, MESSAGE_BAD_RULE, "ids are not fed by its rule")                  \
     X(TIMEOUT, 0, "nothing came for too long")                                \
     X(STALLED, MESSAGE_LATE, "batches that are there do not come")            \
     X(CUT, 0, "its log has to be cut first")                                  \
+    X(APART, 0, "its log and this node's part before their ends")             \
+    X(FETCHED, 0, "what was to be fetched is there")                          \
+    X(IDLE, 0, "nothing is asked any more")                                   \
     X(REFUSED, 0, "it has refused")                                           \
     X(TOLD, 0, "it has told of an error")
 
@@ -94,7 +114,8 @@ struct link_end {
 /* What comes of a frame. */
 enum link_step {
     LINK_TAKEN, /* nothing is left to do but to ask what is next */
-    LINK_YOURS, /* the frame is for the caller: batches; a part of a snapshot */
+    LINK_YOURS, /* the frame is for the caller: batches; a part of a snapshot;
+                 * a question, an answer */
     LINK_ENDING /* it was wrong, or says that this is the end */
 };
 
@@ -120,6 +141,19 @@ struct link_order {
  * had a batch of it. */
 bool link__is_split(
     const struct history *one, const struct history *two, uint64_t term);
+
+/* HELLO of who has connected, with these nonces. Returns the length of the
+ * frame; 0: there is no proof to be made. out: LINK_SEND_MAX. */
+size_t link__put_hello(const struct link_self *self,
+    const struct link_node *node, enum message_purpose purpose,
+    const uint8_t accepting[STREAM_NONCE_BYTES],
+    const uint8_t connecting[STREAM_NONCE_BYTES], uint8_t *out);
+
+/* True where who sends that welcome knows the secret. */
+bool link__is_proved(const struct link_self *self,
+    const struct message_welcome *welcome,
+    const uint8_t accepting[STREAM_NONCE_BYTES],
+    const uint8_t connecting[STREAM_NONCE_BYTES]);
 
 /* The end of a link, from a frame of REFUSED or ERROR; anything wrong in that
  * is LINK_BAD_FRAME. */

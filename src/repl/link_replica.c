@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The states of a replica's end:
  *
- *   OPEN --> GREETING --> GREETED --> (PROMISING) --> FOLLOWING
- *                                          |
- *                                          +--------> COPYING
- *                                          +--------> CUTTING
+ *   greeting (repl/link_caller.c) --> (PROMISING) --> FOLLOWING
+ *                      |                  |
+ *                      |                  +--------> COPYING
+ *                   FETCHING              +--------> CUTTING
  *
- * From each of them the end can be near: ENDING where the other end is told
- * why, ENDED where not. PROMISING is left out where the term has been promised
- * before.
+ * PROMISING is left out where the term has been promised before.
  *
  * FOLLOWING: every batch follows the one before by the primary's history, which
  * WELCOME brought and which does not change in a term; so nothing is written
  * that would leave a gap, and nothing of another branch. All frames are of the
  * term that was promised. `received` is the last one that was handed on; what
  * is acknowledged is what the caller says is written, never more.
+ *
+ * FETCHING is the same for a candidate, from a node that has promised its term
+ * and is no primary: so the history ends in an earlier one. Nothing is cut for
+ * it, and END comes when all is here.
  *
  * What can go wrong: any frame; a primary that is silent, or says that there is
  * more and does not send it; a later term, promised to somebody else. Each
@@ -24,100 +26,33 @@
 
 #include "base/assert.h"
 #include "base/steps.h"
+#include "repl/message_files.h"
 
 #include <string.h>
 
 #define BIT(name) STEP_TO(LINK_REPLICA_##name)
-#define BITS_OF_END (BIT(ENDING) | BIT(ENDED))
 #define BITS_OF_WORK (BIT(FOLLOWING) | BIT(COPYING) | BIT(CUTTING))
 
-/* Where each state may lead. */
-static const unsigned may_lead[LINK_REPLICA_STATES_N] = {
-    [LINK_REPLICA_OPEN] = BIT(GREETING) | BITS_OF_END,
-    [LINK_REPLICA_GREETING] = BIT(GREETED) | BITS_OF_END,
-    [LINK_REPLICA_GREETED] = BIT(PROMISING) | BITS_OF_WORK | BITS_OF_END,
-    [LINK_REPLICA_PROMISING] = BITS_OF_WORK | BITS_OF_END,
-    [LINK_REPLICA_FOLLOWING] = BITS_OF_END,
-    [LINK_REPLICA_COPYING] = BITS_OF_END,
-    [LINK_REPLICA_CUTTING] = BITS_OF_END,
-    [LINK_REPLICA_ENDING] = BIT(ENDED),
-    [LINK_REPLICA_ENDED] = 0};
-
-static void
-move_to(struct link_replica *link, enum link_replica_state state)
-{
-    ASSERT_STEP(may_lead, link->state, state);
-    link->state = state;
-}
-
-/* The other end knows the session once it has had a hello. */
-static enum link_step
-end_for(struct link_replica *link, enum link_reason reason)
-{
-    if (link->state < LINK_REPLICA_ENDING) {
-        link->end.reason = reason;
-        move_to(link,
-            link->state < LINK_REPLICA_GREETED ? LINK_REPLICA_ENDED
-                                               : LINK_REPLICA_ENDING);
-    }
-    return LINK_ENDING;
-}
-
-static enum link_step
-end_with(struct link_replica *link, enum link_reason reason,
-    const struct stream_fault *fault)
-{
-    link->end.fault = *fault;
-    return end_for(link, reason);
-}
-
-static enum link_step
-end_at(struct link_replica *link, enum link_reason reason,
-    const struct stream_frame *frame, const char *what, uint32_t offset)
-{
-    struct stream_fault fault = {
-        .what = what, .offset = offset, .type = (uint8_t)frame->type};
-
-    return end_with(link, reason, &fault);
-}
+/* See link_caller. */
+static const unsigned may_lead[LINK_CALLER_STATES_N] = {
+    [LINK_CALLER_GREETED] = BIT(PROMISING) | BIT(FETCHING) | BITS_OF_WORK,
+    [LINK_REPLICA_PROMISING] = BITS_OF_WORK};
 
 void
 link_replica_init(struct link_replica *link, const struct link_self *self,
     const uint8_t nonce[STREAM_NONCE_BYTES], uint64_t now_us)
 {
-    ASSERT(message_is_name(self->group.at, self->group.len));
-    ASSERT(message_is_name(self->name.at, self->name.len));
-    *link = (struct link_replica){
-        .self = self, .heard_us = now_us, .said_us = now_us};
-    memcpy(link->nonce, nonce, STREAM_NONCE_BYTES);
+    *link = (struct link_replica){.heard_us = now_us, .said_us = now_us};
+    link_caller__init(&link->call, self, MESSAGE_FOLLOW, may_lead, nonce);
 }
 
-static enum link_step
-take_challenge(struct link_replica *link, const struct stream_frame *frame)
+void
+link_replica_fetch(struct link_replica *link, uint64_t term)
 {
-    struct stream_fault fault;
-
-    if (message_get_challenge(frame, link->challenge, &fault) != 0) {
-        return end_with(link, LINK_BAD_FRAME, &fault);
-    }
-    link->session = stream_session(link->challenge, link->nonce);
-    move_to(link, LINK_REPLICA_GREETING);
-    return LINK_TAKEN;
-}
-
-static bool
-is_proved(
-    const struct link_replica *link, const struct message_welcome *welcome)
-{
-    const struct link_self *self = link->self;
-    struct proof_claim claim = {.accepting = link->challenge,
-        .connecting = link->nonce,
-        .group = self->group.at,
-        .name = welcome->name.at,
-        .group_len = self->group.len,
-        .name_len = welcome->name.len};
-
-    return proof__is_right(self->secret, &claim, welcome->proof);
+    ASSERT(link->call.state == LINK_CALLER_OPEN);
+    ASSERT(term >= 1 && term <= SEQ_TERM_MAX);
+    link->call.purpose = MESSAGE_FETCH;
+    link->term = term;
 }
 
 /* True where the verdict is the one that the two histories ask for. A snapshot
@@ -130,7 +65,7 @@ is_verdict_right(
     enum history_fit fit;
 
     if (welcome->verdict == MESSAGE_SNAPSHOT) {
-        return true;
+        return welcome->seq == 0;
     }
     fit = history_fit(
         &welcome->history, welcome->last, node->history, node->written, &seq);
@@ -143,13 +78,13 @@ begin_work(struct link_replica *link)
 {
     switch (link->verdict) {
     case MESSAGE_CONTINUE:
-        move_to(link, LINK_REPLICA_FOLLOWING);
+        link_caller__move(&link->call, LINK_REPLICA_FOLLOWING);
         return;
     case MESSAGE_CUT:
-        move_to(link, LINK_REPLICA_CUTTING);
+        link_caller__move(&link->call, LINK_REPLICA_CUTTING);
         return;
     case MESSAGE_SNAPSHOT:
-        move_to(link, LINK_REPLICA_COPYING);
+        link_caller__move(&link->call, LINK_REPLICA_COPYING);
         return;
     }
 }
@@ -158,12 +93,7 @@ static void
 keep_welcome(struct link_replica *link, const struct message_welcome *welcome,
     const struct link_node *node)
 {
-    link->name_len = welcome->name.len;
-    memcpy(link->name, welcome->name.at, welcome->name.len);
-    link->client_len = welcome->client.len;
-    if (welcome->client.len > 0) {
-        memcpy(link->client, welcome->client.at, welcome->client.len);
-    }
+    link_caller__keep(&link->call, welcome);
     link->verdict = welcome->verdict;
     link->verdict_seq = welcome->seq;
     link->history = welcome->history;
@@ -176,43 +106,66 @@ keep_welcome(struct link_replica *link, const struct message_welcome *welcome,
         welcome->verdict != MESSAGE_CONTINUE || welcome->seq == node->written);
 }
 
+/* Is the welcome of the term that its history ends in; of who is fetched from,
+ * of the candidate's, which nobody has begun? */
+static bool
+is_term_right(const struct link_replica *link,
+    const struct stream_frame *frame, const struct history *history)
+{
+    uint64_t newest = history->n == 0 ? 0 : history->at[history->n - 1].term;
+
+    return link->call.purpose == MESSAGE_FETCH
+        ? frame->term == link->term && newest < frame->term
+        : newest != 0 && frame->term == newest;
+}
+
+static enum link_step
+begin_fetch(struct link_replica *link)
+{
+    if (link->verdict != MESSAGE_CONTINUE) {
+        return link_caller__end_for(&link->call, LINK_APART);
+    }
+    link_caller__move(&link->call, LINK_REPLICA_FETCHING);
+    return LINK_TAKEN;
+}
+
 static enum link_step
 take_welcome(struct link_replica *link, const struct link_node *node,
     const struct stream_frame *frame)
 {
     struct message_welcome welcome;
-    struct stream_fault fault;
     const struct history *history = &welcome.history;
 
-    if (message_get_welcome(frame, &welcome, &fault) != 0) {
-        return end_with(link, LINK_BAD_FRAME, &fault);
+    if (!link_caller__take_welcome(&link->call, frame, &welcome)) {
+        return LINK_ENDING;
     }
-    if (!is_proved(link, &welcome)) {
-        return end_for(link, LINK_PROOF);
+    if (!is_term_right(link, frame, history)) {
+        return link_caller__end_at(&link->call, LINK_BAD_FRAME, frame,
+            "the newest term of the history", 16);
     }
-    if (welcome.protocol != LINK_PROTOCOL) {
-        return end_for(link, LINK_VERSIONS);
-    }
-    if (frame->term == 0 || frame->term != history->at[history->n - 1].term) {
-        return end_at(
-            link, LINK_BAD_FRAME, frame, "the newest term of the history", 16);
+    if (node->promised > 0 && frame->term > node->promised + LINK_TERMS_MAX) {
+        return link_caller__end_at(&link->call, LINK_BAD_FRAME, frame,
+            "a term that promotions lead to", 16);
     }
     if (frame->term < node->promised) {
-        link->end.term = frame->term;
-        return end_for(link, LINK_OLDER_TERM);
+        link->call.end.term = frame->term;
+        return link_caller__end_for(&link->call, LINK_OLDER_TERM);
     }
     if (link__is_split(history, node->history, frame->term)) {
-        link->end.term = frame->term;
-        return end_for(link, LINK_SAME_TERM);
+        link->call.end.term = frame->term;
+        return link_caller__end_for(&link->call, LINK_SAME_TERM);
     }
     if (!is_verdict_right(node, &welcome)) {
-        return end_at(link, LINK_BAD_FRAME, frame, "a verdict that is right",
-            STREAM_HEAD_BYTES + PROOF_BYTES + 1);
+        return link_caller__end_at(&link->call, LINK_BAD_FRAME, frame,
+            "a verdict that is right", STREAM_HEAD_BYTES + PROOF_BYTES + 1);
     }
     link->term = frame->term;
     keep_welcome(link, &welcome, node);
+    if (link->call.purpose == MESSAGE_FETCH) {
+        return begin_fetch(link);
+    }
     if (link->term > node->promised) {
-        move_to(link, LINK_REPLICA_PROMISING);
+        link_caller__move(&link->call, LINK_REPLICA_PROMISING);
     } else {
         begin_work(link);
     }
@@ -243,15 +196,15 @@ take_heartbeat(struct link_replica *link, const struct stream_frame *frame,
     struct stream_fault fault;
 
     if (message_get_heartbeat(frame, &link->news, &fault) != 0) {
-        return end_with(link, LINK_BAD_FRAME, &fault);
+        return link_caller__end_with(&link->call, LINK_BAD_FRAME, &fault);
     }
     if (!take_news(link)) {
-        return end_at(link, LINK_BAD_FRAME, frame, "no less than before",
-            STREAM_HEAD_BYTES + 8);
+        return link_caller__end_at(&link->call, LINK_BAD_FRAME, frame,
+            "no less than before", STREAM_HEAD_BYTES + 8);
     }
     /* a heartbeat comes behind the batches that it tells of */
-    if (link->state == LINK_REPLICA_FOLLOWING && link->last > link->received &&
-        link->behind_us == 0) {
+    if (link->call.state != LINK_REPLICA_COPYING &&
+        link->last > link->received && link->behind_us == 0) {
         link->behind_us = now_us;
     }
     return LINK_TAKEN;
@@ -285,19 +238,38 @@ take_batches(struct link_replica *link, const struct stream_frame *frame)
     uint32_t at = 0;
 
     if (message_get_batches(frame, &link->news, &link->batches, &fault) != 0) {
-        return end_with(link, LINK_BAD_FRAME, &fault);
+        return link_caller__end_with(&link->call, LINK_BAD_FRAME, &fault);
     }
     if (!do_follow(link, frame, &at)) {
-        return end_at(
-            link, LINK_GAP, frame, "the batch behind the one before", at);
+        return link_caller__end_at(&link->call, LINK_GAP, frame,
+            "the batch behind the one before", at);
     }
     link->received = link->batches.last;
     link->behind_us = 0;
     if (!take_news(link)) {
-        return end_at(link, LINK_BAD_FRAME, frame, "no less than before",
-            STREAM_HEAD_BYTES + 8);
+        return link_caller__end_at(&link->call, LINK_BAD_FRAME, frame,
+            "no less than before", STREAM_HEAD_BYTES + 8);
     }
     return LINK_YOURS;
+}
+
+/* All that the other end has was sent. */
+static enum link_step
+take_end(struct link_replica *link, const struct stream_frame *frame)
+{
+    struct message_end end;
+    struct stream_fault fault;
+
+    if (message_get_end(frame, &end, &fault) != 0) {
+        return link_caller__end_with(&link->call, LINK_BAD_FRAME, &fault);
+    }
+    if (end.of != MESSAGE_END_FETCH || end.value != link->received) {
+        return link_caller__end_at(&link->call, LINK_BAD_FRAME, frame,
+            "the last batch that came", STREAM_HEAD_BYTES);
+    }
+    link->call.end.reason = LINK_FETCHED;
+    link_caller__move(&link->call, LINK_CALLER_ENDED);
+    return LINK_ENDING;
 }
 
 static enum link_step
@@ -307,11 +279,11 @@ take_switch(struct link_replica *link, const struct stream_frame *frame)
     uint64_t seq;
 
     if (message_get_switch(frame, &seq, &fault) != 0) {
-        return end_with(link, LINK_BAD_FRAME, &fault);
+        return link_caller__end_with(&link->call, LINK_BAD_FRAME, &fault);
     }
     if (seq < link->received) {
-        return end_at(link, LINK_BAD_FRAME, frame, "a batch that is the last",
-            STREAM_HEAD_BYTES);
+        return link_caller__end_at(&link->call, LINK_BAD_FRAME, frame,
+            "a batch that is the last", STREAM_HEAD_BYTES);
     }
     link->switch_seq = seq;
     return LINK_TAKEN;
@@ -321,44 +293,28 @@ take_switch(struct link_replica *link, const struct stream_frame *frame)
 static bool
 is_due(const struct link_replica *link, enum stream_type type)
 {
-    switch (link->state) {
-    case LINK_REPLICA_OPEN:
-        return type == STREAM_CHALLENGE;
-    case LINK_REPLICA_GREETED:
-        return type == STREAM_WELCOME;
+    switch (link->call.state) {
     case LINK_REPLICA_FOLLOWING:
         return type == STREAM_BATCHES || type == STREAM_HEARTBEAT ||
-            type == STREAM_SWITCH;
+            type == STREAM_SWITCH ||
+            (type == STREAM_REPLY && link_replica_forwards(link));
+    case LINK_REPLICA_FETCHING:
+        return type == STREAM_BATCHES || type == STREAM_HEARTBEAT ||
+            type == STREAM_END;
     case LINK_REPLICA_COPYING:
         return type == STREAM_HEARTBEAT || type == STREAM_SNAPSHOT ||
             type == STREAM_FILE || type == STREAM_DATA || type == STREAM_END;
     default:
-        return false;
+        return link_caller__is_due(&link->call, type);
     }
-}
-
-static enum link_step
-hear_end(struct link_replica *link, const struct stream_frame *frame)
-{
-    struct link_end end;
-
-    link__hear_end(frame, &end);
-    link->end = end;
-    if (end.reason == LINK_BAD_FRAME) {
-        return end_for(link, end.reason);
-    }
-    move_to(link, LINK_REPLICA_ENDED);
-    return LINK_ENDING;
 }
 
 static enum link_step
 take_work(struct link_replica *link, const struct stream_frame *frame,
     uint64_t now_us)
 {
-    if (frame->term != link->term) {
-        link->end.term = frame->term;
-        return end_for(link,
-            frame->term > link->term ? LINK_NEWER_TERM : LINK_OLDER_TERM);
+    if (!link_caller__is_of_term(&link->call, frame, link->term)) {
+        return LINK_ENDING;
     }
     switch (frame->type) {
     case STREAM_BATCHES:
@@ -367,6 +323,10 @@ take_work(struct link_replica *link, const struct stream_frame *frame,
         return take_heartbeat(link, frame, now_us);
     case STREAM_SWITCH:
         return take_switch(link, frame);
+    case STREAM_END:
+        return link->call.state == LINK_REPLICA_FETCHING
+            ? take_end(link, frame)
+            : LINK_YOURS;
     default:
         return LINK_YOURS;
     }
@@ -376,20 +336,21 @@ enum link_step
 link_replica_take(struct link_replica *link, const struct link_node *node,
     const struct stream_frame *frame, uint64_t now_us)
 {
-    if (link->state >= LINK_REPLICA_ENDING) {
+    if (link_caller_is_over(&link->call)) {
         return LINK_ENDING;
     }
     ASSERT(link_replica_may_take(link));
     link->heard_us = now_us;
     if (frame->type == STREAM_ERROR || frame->type == STREAM_REFUSED) {
-        return hear_end(link, frame);
+        return link_caller__hear_end(&link->call, frame);
     }
     if (!is_due(link, frame->type)) {
-        return end_at(link, LINK_BAD_ORDER, frame, "another type", 5);
+        return link_caller__end_at(
+            &link->call, LINK_BAD_ORDER, frame, "another type", 5);
     }
     switch (frame->type) {
     case STREAM_CHALLENGE:
-        return take_challenge(link, frame);
+        return link_caller__take_challenge(&link->call, frame);
     case STREAM_WELCOME:
         return take_welcome(link, node, frame);
     default:
@@ -406,7 +367,7 @@ link_replica_heard(struct link_replica *link, uint64_t now_us)
 void
 link_replica_wrong(struct link_replica *link, const struct stream_fault *fault)
 {
-    (void)end_with(link, LINK_BAD_FRAME, fault);
+    (void)link_caller__end_with(&link->call, LINK_BAD_FRAME, fault);
 }
 
 static void
@@ -414,59 +375,8 @@ order_send(struct link_replica *link, enum stream_type type, size_t len,
     uint64_t term, uint8_t *out, struct link_order *order)
 {
     order->what = LINK_SEND;
-    order->len = stream_seal(out, type, (uint32_t)len, term,
-        type == STREAM_HELLO ? 0 : link->session);
-}
-
-/* False where there is no proof to be made. */
-static bool
-make_proof(const struct link_replica *link, struct message_hello *hello)
-{
-    struct proof_claim claim = {.accepting = link->challenge,
-        .connecting = link->nonce,
-        .purpose = (uint8_t)hello->purpose,
-        .group = hello->group.at,
-        .name = hello->name.at,
-        .group_len = hello->group.len,
-        .name_len = hello->name.len};
-
-    return proof__make(link->self->secret, &claim, hello->proof) == 0;
-}
-
-static void
-send_hello(struct link_replica *link, const struct link_node *node,
-    uint8_t *out, struct link_order *order)
-{
-    const struct link_self *self = link->self;
-    struct message_hello hello = {.purpose = MESSAGE_FOLLOW,
-        .least = LINK_PROTOCOL,
-        .most = LINK_PROTOCOL,
-        .level = self->level,
-        .flags = self->hello_flags,
-        .priority = self->priority,
-        .formats = self->formats,
-        .shards = node->directory.shards,
-        .epoch = node->directory.epoch,
-        .seed = node->directory.seed,
-        .promised = node->promised,
-        .written = node->written,
-        .synced = node->synced,
-        .group = self->group,
-        .name = self->name,
-        .client = self->client,
-        .repl = self->repl,
-        .history = *node->history};
-
-    memcpy(hello.nonce, link->nonce, STREAM_NONCE_BYTES);
-    if (!make_proof(link, &hello)) {
-        (void)end_for(link, LINK_PROOF);
-        order->what = LINK_CLOSE;
-        return;
-    }
-    order_send(link, STREAM_HELLO,
-        message_put_hello(out + STREAM_HEAD_BYTES, &hello), node->promised,
-        out, order);
-    move_to(link, LINK_REPLICA_GREETED);
+    order->len =
+        stream_seal(out, type, (uint32_t)len, term, link->call.session);
 }
 
 static bool
@@ -486,7 +396,7 @@ make_ack(const struct link_replica *link, const struct link_node *node)
 {
     struct message_ack ack = {.flags = node->flags, .echo_us = link->echo_us};
 
-    if (link->state == LINK_REPLICA_FOLLOWING) {
+    if (link->call.state != LINK_REPLICA_COPYING) {
         ASSERT(node->written <= link->received);
         ASSERT(node->synced <= node->written);
         ASSERT(node->applied <= node->written);
@@ -513,7 +423,7 @@ go_on(struct link_replica *link, const struct link_node *node, uint64_t now_us,
         return;
     }
     order->what =
-        link->state == LINK_REPLICA_FOLLOWING ? LINK_WAIT : LINK_COPY;
+        link->call.state == LINK_REPLICA_COPYING ? LINK_COPY : LINK_WAIT;
     order->until_us =
         link__earlier(order->until_us, link->said_us + LINK_BEAT_US);
     if (link->behind_us != 0) {
@@ -527,23 +437,23 @@ static void
 look_around(
     struct link_replica *link, const struct link_node *node, uint64_t now_us)
 {
-    if (link->state >= LINK_REPLICA_ENDING) {
+    if (link_caller_is_over(&link->call)) {
         return;
     }
     if (node->is_paused) {
         link->heard_us = now_us;
         link->behind_us = 0;
     }
-    if (now_us - link->heard_us >= link->self->timeout_us) {
-        link->end.reason = LINK_TIMEOUT;
-        move_to(link, LINK_REPLICA_ENDED);
-    } else if (link->state > LINK_REPLICA_PROMISING &&
+    if (now_us - link->heard_us >= link->call.self->timeout_us) {
+        link->call.end.reason = LINK_TIMEOUT;
+        link_caller__move(&link->call, LINK_CALLER_ENDED);
+    } else if (link->call.state > LINK_REPLICA_PROMISING &&
         node->promised > link->term) {
-        link->end.term = node->promised;
-        (void)end_for(link, LINK_TERM_OVER);
+        link->call.end.term = node->promised;
+        (void)link_caller__end_for(&link->call, LINK_TERM_OVER);
     } else if (link->behind_us != 0 &&
         now_us - link->behind_us >= LINK_STALL_US) {
-        (void)end_for(link, LINK_STALLED);
+        (void)link_caller__end_for(&link->call, LINK_STALLED);
     }
 }
 
@@ -553,14 +463,8 @@ link_replica_next(struct link_replica *link, const struct link_node *node,
 {
     look_around(link, node, now_us);
     *order = (struct link_order){.what = LINK_WAIT,
-        .until_us = link->heard_us + link->self->timeout_us};
-    switch (link->state) {
-    case LINK_REPLICA_OPEN:
-    case LINK_REPLICA_GREETED:
-        return;
-    case LINK_REPLICA_GREETING:
-        send_hello(link, node, out, order);
-        return;
+        .until_us = link->heard_us + link->call.self->timeout_us};
+    switch (link->call.state) {
     case LINK_REPLICA_PROMISING:
         order->what = LINK_PROMISE;
         order->term = link->term;
@@ -570,24 +474,19 @@ link_replica_next(struct link_replica *link, const struct link_node *node,
         order->seq = link->verdict_seq;
         return;
     case LINK_REPLICA_FOLLOWING:
+    case LINK_REPLICA_FETCHING:
     case LINK_REPLICA_COPYING:
         go_on(link, node, now_us, out, order);
         return;
-    case LINK_REPLICA_ENDING:
-        order->len =
-            link__put_end(&link->end, node->promised, link->session, out);
-        order->what = order->len > 0 ? LINK_SEND : LINK_CLOSE;
-        move_to(link, LINK_REPLICA_ENDED);
-        return;
     default:
-        order->what = LINK_CLOSE;
+        link_caller__next(&link->call, node, node->promised, out, order);
     }
 }
 
 void
 link_replica_promised(struct link_replica *link)
 {
-    if (link->state == LINK_REPLICA_PROMISING) {
+    if (link->call.state == LINK_REPLICA_PROMISING) {
         begin_work(link);
     }
 }
@@ -596,7 +495,16 @@ size_t
 link_replica_have(
     struct link_replica *link, uint8_t *frame, uint32_t len, uint64_t now_us)
 {
-    ASSERT(link->state == LINK_REPLICA_COPYING);
+    ASSERT(link->call.state == LINK_REPLICA_COPYING);
     link->said_us = now_us;
-    return stream_seal(frame, STREAM_HAVE, len, link->term, link->session);
+    return stream_seal(
+        frame, STREAM_HAVE, len, link->term, link->call.session);
+}
+
+size_t
+link_replica_request(struct link_replica *link, uint8_t *frame, uint32_t len)
+{
+    ASSERT(link_replica_forwards(link));
+    return stream_seal(
+        frame, STREAM_REQUEST, len, link->term, link->call.session);
 }

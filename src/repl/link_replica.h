@@ -2,52 +2,26 @@
 #ifndef REPL_LINK_REPLICA_H
 #define REPL_LINK_REPLICA_H
 
-#include "repl/link.h"
+#include "repl/link_caller.h"
 
 /* The replica's end of a stream (repl/link.h): says who it is and what it has,
- * checks that each batch follows the one before, and says how far it is. */
+ * checks that each batch follows the one before, and says how far it is. Also
+ * the end of a candidate that fetches what another node has. */
 
-/* What is so at the replica at this moment. */
-struct link_node {
-    struct link_directory directory;
-    uint64_t promised;             /* term; 0: none */
-    const struct history *history; /* can end with written */
-    uint64_t written, synced, applied;
-    uint32_t flags; /* ACK_.. */
-    bool is_paused; /* nothing is read, for there is no room: who does not
-                     * listen does not say that nothing came */
-};
-
-#define LINK_REPLICA_STATES(X)                                                \
-    X(OPEN, "a challenge is to come")                                         \
-    X(GREETING, "the hello is to be sent")                                    \
-    X(GREETED, "a welcome is to come")                                        \
-    X(PROMISING, "the term is to be promised")                                \
-    X(FOLLOWING, "the log comes")                                             \
-    X(COPYING, "a snapshot comes")                                            \
-    X(CUTTING, "the log is to be cut")                                        \
-    X(ENDING, "an error is to be sent")                                       \
-    X(ENDED, "it is to be closed")
-
-enum link_replica_state {
-#define X(name, text) LINK_REPLICA_##name,
-    LINK_REPLICA_STATES(X)
-#undef X
-        LINK_REPLICA_STATES_N
+/* Its own states, behind the greeting. */
+enum {
+    LINK_REPLICA_PROMISING = LINK_CALLER_WORK, /* the term is to be promised */
+    LINK_REPLICA_FOLLOWING,                    /* the log comes */
+    LINK_REPLICA_FETCHING,                     /* the end of a log comes */
+    LINK_REPLICA_COPYING,                      /* a snapshot comes */
+    LINK_REPLICA_CUTTING                       /* the log is to be cut */
 };
 
 struct link_replica {
-    const struct link_self *self;
-    enum link_replica_state state;
-    struct link_end end;
-    uint8_t nonce[STREAM_NONCE_BYTES];
-    uint8_t challenge[STREAM_NONCE_BYTES]; /* the other end's nonce */
-    uint64_t session; /* for the reader of frames as well; 0 at first */
+    struct link_caller call;
     uint64_t heard_us, said_us;
     /* of WELCOME */
     uint64_t term;
-    uint8_t name_len, client_len;
-    char name[MESSAGE_NAME_MAX], client[MESSAGE_ADDRESS_MAX];
     enum message_verdict verdict;
     uint64_t verdict_seq;
     struct history history; /* the primary's */
@@ -69,20 +43,26 @@ struct link_replica {
 void link_replica_init(struct link_replica *link, const struct link_self *self,
     const uint8_t nonce[STREAM_NONCE_BYTES], uint64_t now_us);
 
+/* Right after that: it fetches, for a candidate of that term, which is promised
+ * here and by the other end: batches come as to who follows, up to the last one
+ * that the other one has. Then the reason of the end is LINK_FETCHED; else it
+ * is another one, LINK_APART where this log would have to be cut first. */
+void link_replica_fetch(struct link_replica *link, uint64_t term);
+
 /* False: no frame is to be taken yet, for what is next has to be done first;
  * the bytes wait. */
 static inline bool
 link_replica_may_take(const struct link_replica *link)
 {
-    return link->state != LINK_REPLICA_GREETING &&
-        link->state != LINK_REPLICA_PROMISING &&
-        link->state != LINK_REPLICA_CUTTING;
+    return link_caller_may_take(&link->call) &&
+        link->call.state != LINK_REPLICA_PROMISING &&
+        link->call.state != LINK_REPLICA_CUTTING;
 }
 
 /* A frame has come, and may be taken. LINK_YOURS: BATCHES, which all follow
  * what is there and are in link->batches, to be written under their numbers;
- * or, while a snapshot comes, SNAPSHOT, FILE, DATA and END. link->session may
- * be another one for the next frame. */
+ * or a REPLY; or, while a snapshot comes, SNAPSHOT, FILE, DATA and END.
+ * link->call.session may be another one for the next frame. */
 enum link_step link_replica_take(struct link_replica *link,
     const struct link_node *node, const struct stream_frame *frame,
     uint64_t now_us);
@@ -104,6 +84,19 @@ void link_replica_promised(struct link_replica *link);
  * of the frame. */
 size_t link_replica_have(
     struct link_replica *link, uint8_t *frame, uint32_t len, uint64_t now_us);
+
+/* True where requests may go out: the primary knows what they are. */
+static inline bool
+link_replica_forwards(const struct link_replica *link)
+{
+    return link->call.state == LINK_REPLICA_FOLLOWING &&
+        (link->call.self->hello_flags & HELLO_FORWARDS) != 0;
+}
+
+/* A REQUEST with len bytes of body goes out: link_replica_forwards. Returns the
+ * length of the frame. REPLY is LINK_YOURS then. */
+size_t link_replica_request(
+    struct link_replica *link, uint8_t *frame, uint32_t len);
 
 /* Up to here what this node has may be applied: it is committed, and here. */
 static inline uint64_t

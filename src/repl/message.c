@@ -15,7 +15,7 @@
 enum {
     HELLO_FIXED = 104,
     WELCOME_FIXED = 64,
-    HELLO_FLAGS = HELLO_DOUBTFUL | HELLO_NEVER_VOTES
+    HELLO_FLAGS = HELLO_DOUBTFUL | HELLO_NEVER_VOTES | HELLO_FORWARDS
 };
 
 _Static_assert(HELLO_FIXED + 2 * (1 + MESSAGE_NAME_MAX) +
@@ -85,7 +85,7 @@ get_hello_kind(struct message_cursor *cursor, struct message_hello *out)
     uint8_t purpose = message__u8(cursor, "purpose"), level;
 
     message__demand(cursor,
-        purpose >= MESSAGE_FOLLOW && purpose <= MESSAGE_FETCH, 1, "purpose");
+        purpose >= MESSAGE_FOLLOW && purpose <= MESSAGE_FEED, 1, "purpose");
     out->purpose = (enum message_purpose)purpose;
     out->least = message__u8(cursor, "least protocol");
     message__demand(cursor, out->least >= 1, 1, "least protocol");
@@ -155,7 +155,7 @@ message_put_welcome(uint8_t *body, const struct message_welcome *welcome)
     size_t len = 40;
 
     ASSERT(welcome->committed <= welcome->last);
-    ASSERT(welcome->seq <= welcome->last && welcome->history.n > 0);
+    ASSERT(welcome->seq <= welcome->last);
     ASSERT(history_is_end(&welcome->history, welcome->last));
     ASSERT(message_is_name(welcome->name.at, welcome->name.len));
     memcpy(body, welcome->proof, PROOF_BYTES);
@@ -191,8 +191,6 @@ message_get_welcome(const struct stream_frame *frame,
     message__demand(&cursor, message__u16(&cursor, "0") == 0, 2, "0");
     message__demand(&cursor, message__u32(&cursor, "0") == 0, 4, "0");
     out->seq = message__u64(&cursor, "seq");
-    message__demand(
-        &cursor, verdict != MESSAGE_SNAPSHOT || out->seq == 0, 8, "seq");
     out->last = message__u64(&cursor, "last");
     message__demand(&cursor, out->seq <= out->last, 8, "last");
     out->committed = message__u64(&cursor, "committed");
@@ -200,8 +198,7 @@ message_get_welcome(const struct stream_frame *frame,
     out->name = message__name(&cursor, false, "name");
     out->client = message__words(&cursor, false, "address for clients");
     message__history(&cursor, &out->history, "history");
-    message__demand(&cursor,
-        out->history.n > 0 && history_is_end(&out->history, out->last), 0,
+    message__demand(&cursor, history_is_end(&out->history, out->last), 0,
         "a history that ends with the last batch");
     return message__end(&cursor);
 }

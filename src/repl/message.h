@@ -44,7 +44,8 @@ int message_get_challenge(const struct stream_frame *frame,
 enum message_purpose {
     MESSAGE_FOLLOW = 1, /* what a replica connects for */
     MESSAGE_PROMISE,    /* what a candidate does, to ask for promises */
-    MESSAGE_FETCH       /* likewise, for the end of a log */
+    MESSAGE_FETCH,      /* likewise, for the end of a log */
+    MESSAGE_FEED        /* who wants the changes of some ids; it is no copy */
 };
 
 /* How far a node has to have a batch for it to count. */
@@ -55,7 +56,7 @@ struct message_formats {
     uint8_t entry, manifest, segment;
 };
 
-enum { HELLO_DOUBTFUL = 1, HELLO_NEVER_VOTES = 2 };
+enum { HELLO_DOUBTFUL = 1, HELLO_NEVER_VOTES = 2, HELLO_FORWARDS = 4 };
 
 struct message_hello {
     uint8_t nonce[STREAM_NONCE_BYTES];
@@ -82,7 +83,8 @@ int message_get_hello(const struct stream_frame *frame,
 enum message_verdict {
     MESSAGE_CONTINUE = 1, /* batches behind seq will come */
     MESSAGE_CUT,          /* cut the log behind seq, and connect again */
-    MESSAGE_SNAPSHOT      /* seq is 0: take all of it */
+    MESSAGE_SNAPSHOT      /* take all of it: seq is 0; or, of a feed, where the
+                           * stream goes on when that is done */
 };
 
 struct message_welcome {
@@ -90,10 +92,10 @@ struct message_welcome {
     uint8_t protocol;           /* what is spoken from now on */
     enum message_verdict verdict;
     uint64_t seq;
-    uint64_t last, committed; /* of the primary; committed <= last */
+    uint64_t last, committed; /* of who sends it; committed <= last */
     struct message_text name;
     struct message_text client; /* its address for clients; may be empty */
-    struct history history;     /* not empty; can end with last */
+    struct history history;     /* can end with last; of a primary not empty */
 };
 
 size_t message_put_welcome(
@@ -183,7 +185,9 @@ enum message_code {
     MESSAGE_BAD_PURPOSE,
     MESSAGE_BAD_TERM, /* another term than that of the stream */
     MESSAGE_BUSY,     /* too many streams, or no primary here */
-    MESSAGE_LATE      /* nothing came, or not what was to come */
+    MESSAGE_LATE,     /* nothing came, or not what was to come */
+    MESSAGE_GONE,     /* to a feed: the log that it needs is gone */
+    MESSAGE_BAD_RULE  /* to a feed: ids are not fed by that rule */
 };
 
 struct message_error {

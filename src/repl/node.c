@@ -33,6 +33,8 @@
 
 enum { WAIT_LOOK_US = 100000 /* between looks whether a wait is wanted */ };
 
+const struct history node_no_history;
+
 void
 node_look(struct node *node)
 {
@@ -107,8 +109,9 @@ node_follows(struct node *node, char out[NODE_ADDRESS_MAX + 1])
 
 /* ---- what other threads ask for ---- */
 
-static void
-add_mail(struct node *node, struct store_call **list, struct store_call *call)
+void
+node__add_mail(
+    struct node *node, struct store_call **list, struct store_call *call)
 {
     bell_hold(&node->bell);
     mutex_lock(&node->lock);
@@ -121,13 +124,19 @@ add_mail(struct node *node, struct store_call **list, struct store_call *call)
 void
 node_replicaof(struct node *node, struct node_order *order)
 {
-    add_mail(node, &node->orders, &order->call);
+    node__add_mail(node, &node->orders, &order->call);
 }
 
 void
 node_wait(struct node *node, struct node_wait *wait)
 {
-    add_mail(node, &node->waits, &wait->call);
+    node__add_mail(node, &node->waits, &wait->call);
+}
+
+void
+node_failover(struct node *node, struct node_failover *order)
+{
+    node__add_mail(node, &node->failovers, &order->call);
 }
 
 struct store_call *
@@ -251,9 +260,14 @@ end(struct node *node)
     node__move(node, NODE_STATE_ENDING);
     sender_end(node, true);
     receiver_end(node);
+    peers_end(node);
+    node_dial_end(node);
     node__do_orders(node);
+    node_control_end(node);
     begin_waits(node);
     look_at_waits(node);
+    forward_out_begin(node);
+    forward_out_look(node);
     ASSERT(node->waiting == NULL);
     bell_close(&node->bell);
     alarm_close(&node->alarm);
@@ -283,12 +297,17 @@ on_prepare(uv_prepare_t *prepare)
     node->wake_us = UINT64_MAX;
     node_look(node);
     node__do_orders(node);
+    node_control_turn(node);
     begin_waits(node);
+    node_dial_turn(node);
+    forward_out_begin(node);
     if (node->state == NODE_STATE_FOLLOWING) {
         receiver_turn(node);
     }
+    peers_turn(node);
     sender_turn(node);
     look_at_waits(node);
+    forward_out_look(node);
     node__show(node);
     if (is_to_end(node)) {
         end(node);
@@ -339,12 +358,17 @@ set_self(struct node *node)
             : text_of(no_group, 1),
         .name = text_of(config->name.text, config->name.len),
         .client = text_of(config->client, strlen(config->client)),
+        .repl = text_of(config->repl, strlen(config->repl)),
         .secret = config->secret,
         .formats = {.entry = ENTRY_KIND_NEWEST,
             .manifest = MANIFEST_VERSION_NEWEST,
             .segment = SEGMENT_VERSION},
         .level = level_of(config->level),
-        .hello_flags = config->file.is_doubtful ? HELLO_DOUBTFUL : 0,
+        .hello_flags =
+            (uint16_t)((config->file.is_doubtful ? HELLO_DOUBTFUL : 0) |
+                (config->control_fd >= 0 && !config->votes ? HELLO_NEVER_VOTES
+                                                           : 0) |
+                (config->forwards ? HELLO_FORWARDS : 0)),
         .priority = config->priority < UINT16_MAX ? (uint16_t)config->priority
                                                   : UINT16_MAX,
         .timeout_us = config->timeout_ms * 1000};
@@ -363,8 +387,17 @@ open_loop(struct node *node)
     uv_prepare_init(&node->loop, &node->prepare);
     node->prepare.data = node;
     uv_prepare_start(&node->prepare, on_prepare);
-    err = sender_start(node);
-    return err != 0 ? err : receiver_start(node);
+    err = node_dial_start(node);
+    if (err == 0) {
+        err = sender_start(node);
+    }
+    if (err == 0) {
+        err = receiver_start(node);
+    }
+    if (err == 0) {
+        err = forward_out_start(node);
+    }
+    return err != 0 ? err : node_control_start(node);
 }
 
 static void
@@ -374,6 +407,8 @@ free_node(struct node *node)
     free(atomic_load_explicit(&node->primary, memory_order_relaxed));
     receiver_fini(node);
     sender_fini(node);
+    peers_fini(node);
+    forward_out_fini(node);
     mutex_fini(&node->lock);
     node->magic = 0;
     free(node);
@@ -399,7 +434,8 @@ make_node(const struct node_config *config)
     node->listener.moved_fn = on_store_moved;
     mutex_init(&node->lock);
     atomic_init(&node->primary, primary);
-    atomic_init(&node->fresh_until_us, UINT64_MAX);
+    /* a primary's is; what a replica shows is known after its first turn */
+    atomic_init(&node->fresh_until_us, config->stale_ms == 0 ? UINT64_MAX : 0);
     node->now_us = node_clock_us(node);
     return node;
 }
@@ -421,8 +457,16 @@ close_loop(struct node *node)
     bell_fini(&node->bell);
 }
 
+static void
+abandon(struct node *node)
+{
+    end_loop(node);
+    close_loop(node);
+    free_node(node);
+}
+
 int
-node_start(
+node__open(
     const struct node_config *config, struct node **out, struct buf *why)
 {
     struct node *node = make_node(config);
@@ -454,22 +498,64 @@ node_start(
     } else {
         err = node__begin_role(node, why);
     }
-    if (err == 0) {
-        if (pthread_create(&node->thread, NULL, run, node) == 0) {
-            /* on_store_moved knows the thread by now */
-            store_listen(config->store, &node->listener);
-            bell_hold(&node->bell);
-            bell_ring(&node->bell); /* of what moved meanwhile */
-            *out = node;
-            return 0;
-        }
-        err = ERR_NO_THREAD;
-        buf_add_text(why, err_text(err));
+    if (err != 0) {
+        abandon(node);
+        return err;
     }
-    end_loop(node);
+    *out = node;
+    return 0;
+}
+
+void
+node__listen(struct node *node)
+{
+    store_listen(node->config.store, &node->listener);
+    bell_hold(&node->bell);
+    bell_ring(&node->bell); /* of what moved meanwhile */
+}
+
+int
+node_start(
+    const struct node_config *config, struct node **out, struct buf *why)
+{
+    struct node *node;
+    int err = node__open(config, &node, why);
+
+    if (err != 0) {
+        return err;
+    }
+    if (pthread_create(&node->thread, NULL, run, node) != 0) {
+        buf_add_text(why, err_text(ERR_NO_THREAD));
+        abandon(node);
+        return ERR_NO_THREAD;
+    }
+    node__listen(node);
+    *out = node;
+    return 0;
+}
+
+void
+node__want_end(struct node *node)
+{
+    bell_hold(&node->bell);
+    mutex_lock(&node->lock);
+    node->is_stopping = true;
+    mutex_unlock(&node->lock);
+    bell_ring(&node->bell);
+}
+
+void
+node__close(struct node *node)
+{
+    store_unlisten(node->config.store, &node->listener);
+    sender_fini(node); /* whose threads ring until then */
+    receiver_fini(node);
     close_loop(node);
+    if (node->config.figures != NULL) {
+        *node->config.figures = node->figures;
+    }
+    store_want_clean_end(node->config.store);
     free_node(node);
-    return err;
 }
 
 void
@@ -481,20 +567,8 @@ node_stop(struct node **node)
         return;
     }
     ASSERT(it->magic == NODE_MAGIC);
-    bell_hold(&it->bell);
-    mutex_lock(&it->lock);
-    it->is_stopping = true;
-    mutex_unlock(&it->lock);
-    bell_ring(&it->bell);
+    node__want_end(it);
     pthread_join(it->thread, NULL);
-    store_unlisten(it->config.store, &it->listener);
-    sender_fini(it); /* whose threads ring until then */
-    receiver_fini(it);
-    close_loop(it);
-    if (it->config.figures != NULL) {
-        *it->config.figures = it->figures;
-    }
-    store_want_clean_end(it->config.store);
-    free_node(it);
+    node__close(it);
     *node = NULL;
 }

@@ -24,6 +24,7 @@ struct tls; /* net/tls.h */
 
 enum {
     NODE_STREAMS_MAX = 16,  /* that it sends to at a time */
+    NODE_FEEDS_MAX = 8,     /* likewise, of the ids of a rule */
     NODE_ADDRESS_MAX = 255, /* bytes of HOST:PORT */
     NODE_WHY_MAX = 255      /* of why there is no link; cut there */
 };
@@ -33,7 +34,10 @@ enum {
     X(REPLICA, "replica") /* follows, or tries to */                          \
     X(SYNCING,                                                                \
         "syncing") /* takes a snapshot; reads what it had until then */       \
-    X(PRIMARY, "primary")
+    X(PRIMARY, "primary")                                                     \
+    X(CANDIDATE, "candidate") /* wants to be the primary */                   \
+    X(ISOLATED,                                                               \
+        "isolated") /* leads, but without authority: takes no changes */
 
 enum node_role {
 #define X(name, text) NODE_##name,
@@ -54,8 +58,21 @@ struct node_config {
     struct tls *tls;      /* of replication, both ends; NULL: plain */
     const int *listen_fd; /* listening sockets, the caller's, never blocking */
     unsigned n_listen;
-    int dial_fd; /* to the process that connects (repl/dial.h); -1: there is
+    int dial_fd;    /* to the process that connects (repl/dial.h); -1: there is
                   * none, and it can follow nobody */
+    int control_fd; /* of the pair to the process that speaks with etcd
+                     * (repl/control_pair.h), the caller's, never blocking; -1:
+                     * who leads is decided by orders alone */
+    /* A node before this one, of the same process, has been told by control_fd
+     * of what etcd has: it is not told again before something changes. */
+    bool is_again;
+    /* With a control, which decides who leads: primary means nothing then. */
+    char repl[NODE_ADDRESS_MAX + 1]; /* where other nodes reach this one's
+                                      * replication */
+    uint64_t ttl_ms;                 /* of the lease; > 0 */
+    uint64_t hang_ms; /* without a beat for so long the lease is ended; 0: it
+                       * is not */
+    bool votes;       /* it may count when a change is committed */
     char primary[NODE_ADDRESS_MAX + 1]; /* HOST:PORT that it follows; "": it is
                                          * a primary; but with semi_sync and a
                                          * file that is_doubtful a replica of
@@ -78,8 +95,11 @@ struct node_config {
     uint64_t copy_silent_ms; /* of a snapshot of which nothing comes, besides
                               * what reading it takes */
     uint64_t stale_ms; /* reads of a replica are refused when what it shows may
-                        * be older; 0: never */
+                        * be older, and of a primary when it has had no
+                        * authority for so long; 0: never */
     unsigned priority;
+    bool forwards; /* as replica it hands changes of clients on, and as primary
+                    * it makes those of replicas */
     struct node_figures *figures; /* of the process: counted on from there, and
                                    * written by node_stop; NULL: none */
     /* The process must destroy the store and load the directory anew: an
@@ -87,7 +107,17 @@ struct node_config {
      * says, before node_stop. Called once, on the node's thread; nothing is
      * done meanwhile but what is being read. */
     void (*reload_fn)(void *context);
-    void *context;
+    /* With a control: the process at the other end of dial_fd or control_fd is
+     * gone, and this node does not lead, or without authority: the server is to
+     * end, and to be started anew. Called once at most, on the node's thread;
+     * the node goes on until node_stop. NULL: it goes on as it can. */
+    void (*lost_fn)(void *context);
+    /* Hands over one end of a pair of sockets, which never blocks: what comes
+     * on it are commands of a user who may write, of that protocol, and of a
+     * replica's client. False: the caller keeps it. On the node's thread. NULL:
+     * nothing is made for replicas. */
+    bool (*serve_fn)(void *context, int fd, bool is_binary);
+    void *context; /* of all */
 };
 
 struct node;
@@ -117,10 +147,28 @@ struct node_order {
               * anew; else it is what it was, but where the log says something
               * else: ERR_CLOSED; ERR_NO_DIALLER; ERR_LOADING: a snapshot has
               * come, the directory is loaded anew, and it is to be said again;
+              * ERR_BY_ETCD: it has a control, and takes no such orders;
               * what replica_file_write or store_begin_term say */
 };
 
 void node_replicaof(struct node *node, struct node_order *order);
+
+/* `failover [NODE]`: of a primary of a group whose primary etcd knows. Another
+ * node, which has all by then, is to lead. `failover NODE force`, at NODE,
+ * which does not lead: it is to, also without enough promises; what others have
+ * acknowledged and nobody who answers it has is lost. */
+struct node_failover {
+    struct store_call call; /* done_fn on the node's thread */
+    struct node_name to;    /* len 0: the one that has most */
+    bool is_forced;
+    /* out: */
+    int err; /* 0: handed over, this node leads no more; is_forced: it leads.
+              * ERR_NOT_PRIMARY; ERR_NOT_HANDED; ERR_NO_GROUP: it has no
+              * control; ERR_CLOSED */
+    char why[NODE_WHY_MAX + 1]; /* of ERR_NOT_HANDED: in words for one line */
+};
+
+void node_failover(struct node *node, struct node_failover *order);
 
 /* `wait N MS`: until so many replicas have applied batch seq. */
 struct node_wait {
@@ -138,6 +186,42 @@ struct node_wait {
 };
 
 void node_wait(struct node *node, struct node_wait *wait);
+
+/* Changes of a replica's client are made by the primary. */
+struct node_forward {
+    struct store_call call; /* done_fn on the node's thread */
+    const uint8_t *bytes;   /* whole commands, 1..NODE_FORWARD_BYTES; the
+                             * asker's until it is done */
+    uint32_t len;
+    uint32_t n; /* commands that these are */
+    bool is_binary;
+    /* out: */
+    int err; /* 0: reply has the replies, of those commands that have one.
+              * ERR_NOT_PRIMARY: nothing was done, and there is no primary to
+              * ask; ERR_FORWARD_BUSY: likewise, others wait already;
+              * ERR_UNSURE_PRIMARY: nobody knows what was done */
+    struct buf reply; /* the asker's */
+    uint64_t
+        late_seq; /* not 0: what was done is not yet to be read here; it is
+                        * when node_has_applied that */
+    /* the node's: */
+    uint64_t id, seq, until_us;
+};
+
+enum {
+    NODE_FORWARD_BYTES = 64 << 10,
+    NODE_FORWARDS_MAX = 1024,     /* at a time */
+    NODE_FORWARD_ALL = 8 << 20,   /* bytes of these */
+    NODE_FORWARD_APPLY_MS = 1000, /* until what was done is to be read here */
+    NODE_FORWARD_WINDOW = 32      /* that a primary has of one replica */
+};
+
+/* Asks for that; done_fn may be called before it returns. Of a node whose
+ * config.forwards. */
+void node_forward(struct node *node, struct node_forward *forward);
+
+/* True where what is read here has batch seq. A load. */
+bool node_has_applied(const struct node *node, uint64_t seq);
 
 /* Answers at once, any thread. */
 

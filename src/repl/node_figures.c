@@ -67,7 +67,11 @@ static enum node_role
 role_of(const struct node *node)
 {
     if (node->state == NODE_STATE_LEADING) {
-        return NODE_PRIMARY;
+        return node_control_is_isolated(node) ? NODE_ISOLATED : NODE_PRIMARY;
+    }
+    if (node->state == NODE_STATE_FOLLOWING &&
+        node_control_is_candidate(node)) {
+        return NODE_CANDIDATE;
     }
     return node->state == NODE_STATE_RELOADING ||
             receiver_is_syncing(&node->receiver)
@@ -93,7 +97,8 @@ lag_behind(const struct node *node, uint64_t seq)
 {
     struct node_lag lag;
 
-    lag.is_known = lag_of(&node->sender.lag, seq, &lag.from_us, &lag.bytes);
+    lag.is_known = node->state == NODE_STATE_LEADING &&
+        lag_of(&node->sender.lag, seq, &lag.from_us, &lag.bytes);
     return lag;
 }
 
@@ -122,18 +127,23 @@ show_replica(const struct sender_stream *stream, struct node_replica *out)
     out->rtt_us = link->rtt_us;
     out->flags = link->ack.flags;
     out->priority = link->priority;
+    out->is_in_set = node_control_is_in_set(stream);
 }
 
 static void
 show_primary(const struct node *node, struct node_shown *shown)
 {
-    shown->n_replicas = shown->n_strangers = shown->n_places = 0;
+    shown->n_replicas = shown->n_feeds = 0;
+    shown->n_strangers = shown->n_places = 0;
     shown->unshipped = lag_behind(node, node->sender.shipped);
     for (const struct sender_stream *it = node->sender.streams; it != NULL;
          it = it->next) {
         if (sender_is_known(it)) {
             ASSERT(shown->n_replicas < NODE_STREAMS_MAX);
             show_replica(it, &shown->replica[shown->n_replicas++]);
+        } else if (sender_is_feed(it)) {
+            ASSERT(shown->n_feeds < NODE_FEEDS_MAX);
+            show_replica(it, &shown->feed[shown->n_feeds++]);
         }
         shown->n_strangers += !it->is_refused && !it->is_known && !it->is_over;
         shown->n_places += it->is_parked;
@@ -148,8 +158,8 @@ show_replica_side(const struct node *node, struct node_shown *shown)
 
     memcpy(shown->master, receiver->address, sizeof shown->master);
     shown->link = link_of(node);
-    shown->primary_len = is_joined ? receiver->link.name_len : 0;
-    memcpy(shown->primary, receiver->link.name, shown->primary_len);
+    shown->primary_len = is_joined ? receiver->link.call.name_len : 0;
+    memcpy(shown->primary, receiver->link.call.name, shown->primary_len);
     shown->last = is_joined && receiver->is_following ? receiver->link.last
                                                       : shown->written;
     shown->heard_us = is_joined ? receiver->link.heard_us : 0;
@@ -181,6 +191,7 @@ node__show(struct node *node)
         ? node->refused_term
         : 0;
     shown->figures = node->figures;
+    node_control_show(node, &shown->control);
     show_primary(node, shown);
     show_replica_side(node, shown);
     mutex_unlock(&node->lock);
@@ -273,6 +284,22 @@ tell_lag(const struct teller *teller, const struct node_shown *shown,
         has_all ? 0 : (now_us - shown->fresh_us) / 1000);
 }
 
+/* How many took how long, as what_below_N. */
+static void
+tell_waits(const struct teller *teller, const char *what,
+    const struct commit_figures *waits)
+{
+    char name[48];
+
+    for (unsigned i = 0; i < COMMIT_WAITS_POWERS; i++) {
+        if (waits->us[i] > 0) {
+            (void)snprintf(name, sizeof name, "%s_below_%" PRIu64, what,
+                UINT64_C(1) << i);
+            tell_u64(teller, name, waits->us[i]);
+        }
+    }
+}
+
 static void
 tell_replica_side(const struct node *node, const struct teller *teller,
     const struct node_shown *shown)
@@ -291,6 +318,7 @@ tell_replica_side(const struct node *node, const struct teller *teller,
     }
     tell_lag(teller, shown, now_us);
     tell_u64(teller, "apply_held_up", shown->is_paused);
+    tell_waits(teller, "lag_us", &shown->figures.lags);
 }
 
 /* What a primary knows of its commits. */
@@ -298,18 +326,11 @@ static void
 tell_commits(const struct teller *teller, const struct node_shown *shown)
 {
     const struct commit_figures *commits = &shown->figures.commits;
-    char name[48];
 
     tell_known(teller, "repl_unshipped_bytes", shown->unshipped.is_known,
         shown->unshipped.bytes);
     tell_u64(teller, "commits_late", commits->late);
-    for (unsigned i = 0; i < COMMIT_WAITS_POWERS; i++) {
-        if (commits->us[i] > 0) {
-            (void)snprintf(name, sizeof name, "commit_us_below_%" PRIu64,
-                UINT64_C(1) << i);
-            tell_u64(teller, name, commits->us[i]);
-        }
-    }
+    tell_waits(teller, "commit_us", commits);
 }
 
 static void
@@ -324,6 +345,46 @@ tell_positions(const struct teller *teller, const struct node_shown *shown)
     tell_u64(teller, "written_seq", shown->written);
     tell_u64(teller, "synced_seq", shown->synced);
     tell_u64(teller, "applied_seq", shown->applied);
+}
+
+static bool
+leads(const struct node_shown *shown)
+{
+    return shown->role == NODE_PRIMARY || shown->role == NODE_ISOLATED;
+}
+
+/* Of a group whose primary etcd knows. */
+static void
+tell_control(
+    const struct teller *teller, const struct node_control_shown *shown)
+{
+    static const char *const stucks[] = {
+#define X(name, word, text) [CONTROL_STUCK_##name] = (word),
+        CONTROL_STUCKS(X)
+#undef X
+    };
+    uint64_t now_us = clock_boottime_ns() / 1000;
+    bool has_lease = shown->leads && now_us < shown->lease_us;
+
+    if (!shown->is_there) {
+        return;
+    }
+    tell(teller, "authority", "%s",
+        has_lease                                  ? "lease"
+            : shown->leads && shown->has_authority ? "replicas"
+                                                   : "none");
+    tell_u64(teller, "lease_ms_left",
+        has_lease ? (shown->lease_us - now_us) / 1000 : 0);
+    tell(teller, "voters", "%s", shown->voters);
+    tell_u64(teller, "need", shown->need);
+    tell_u64(teller, "set_in_doubt", shown->is_in_doubt);
+    tell_u64(teller, "etcd_term", shown->etcd_term);
+    tell(teller, "stuck", "%s", stucks[shown->stuck]);
+    tell_known(teller, "etcd_silent_ms", shown->heard_us != 0,
+        (now_us - shown->heard_us) / 1000);
+    tell_u64(teller, "etcd_unreachable_ms",
+        shown->unreachable_us == 0 ? 0
+                                   : (now_us - shown->unreachable_us) / 1000);
 }
 
 void
@@ -341,15 +402,17 @@ node_each_stat(struct node *node, node_stat_fn *stat_fn, void *context)
     tell(&teller, "node", "%.*s", (int)config->name.len, config->name.text);
     tell_u64(&teller, "term", shown->term);
     tell(&teller, "branch", "%016" PRIx64, shown->branch);
-    if (shown->role != NODE_PRIMARY) {
+    tell_control(&teller, &shown->control);
+    if (!leads(shown)) {
         tell_replica_side(node, &teller, shown);
     }
     tell_positions(&teller, shown);
     tell_u64(&teller, "refused_term", shown->refused_term);
     tell_u64(&teller, "replicas", shown->n_replicas);
+    tell_u64(&teller, "feeds", shown->n_feeds);
     tell_u64(&teller, "strangers", shown->n_strangers);
     tell_u64(&teller, "places", shown->n_places);
-    if (shown->role == NODE_PRIMARY) {
+    if (leads(shown)) {
         tell_commits(&teller, shown);
     }
     tell_u64(&teller, "semi_sync", config->semi_sync);
@@ -391,11 +454,11 @@ tell_one_replica(const struct node *node, const struct teller *outer,
         "address=%s state=%s level=%s written=%" PRIu64 " synced=%" PRIu64
         " applied=%" PRIu64 " lag_bytes=%s lag_ms=%s silent_ms=%" PRIu64
         " rtt_us=%u sent_bytes=%" PRIu64
-        " priority=%u doubtful=%u disk_full=%u held_up=%u",
+        " priority=%u in_set=%u doubtful=%u disk_full=%u held_up=%u",
         replica->address, replica->state, level_texts[replica->level],
         replica->written, replica->synced, replica->applied, lag_bytes, lag_ms,
         (now_us - replica->heard_us) / 1000, replica->rtt_us,
-        replica->sent_bytes, replica->priority,
+        replica->sent_bytes, replica->priority, replica->is_in_set,
         (replica->flags & ACK_DOUBTFUL) != 0,
         (replica->flags & ACK_DISK_FULL) != 0,
         (replica->flags & ACK_HELD_UP) != 0);
@@ -412,6 +475,9 @@ node_each_replica(struct node *node, node_stat_fn *stat_fn, void *context)
     }
     for (unsigned i = 0; i < shown->n_replicas; i++) {
         tell_one_replica(node, &teller, &shown->replica[i]);
+    }
+    for (unsigned i = 0; i < shown->n_feeds; i++) {
+        tell_one_replica(node, &teller, &shown->feed[i]);
     }
     free(shown);
 }

@@ -5,6 +5,7 @@
 #include "repl/commit_waits.h"
 #include "repl/message.h"
 #include "repl/node.h"
+#include "repl/node_control.h"
 
 #include <stdint.h>
 
@@ -30,13 +31,24 @@
     X(places_dropped, "replicas away for which the log is kept no more")      \
     X(accept_pauses, "pauses, since nobody could be accepted")                \
     X(behind, "replicas that the log was not kept for any longer")            \
-    X(dial_errors, "times that the primary could not be reached")
+    X(dial_errors, "times that the primary could not be reached")             \
+    X(set_changes, "times that it changed the voters")                        \
+    X(handovers, "times that it handed over as ordered")                      \
+    X(terms_seen, "the highest term that etcd has given out")                 \
+    X(etcd_errors,                                                            \
+        "requests to etcd not done, and times it was out of reach")           \
+    X(keeper_beats_missed, "beats that could not be sent")                    \
+    X(forwarded, "changes of clients that the primary has answered")          \
+    X(forwarded_unsure, "those of which nobody knows what came of them")      \
+    X(forwarded_late, "requests whose changes were not to be read in time")
 
 struct node_figures {
 #define X(name, text) uint64_t name;
     NODE_FIGURES(X)
 #undef X
-    struct commit_figures commits;
+    struct commit_figures commits; /* of a primary */
+    struct commit_figures lags; /* of a replica: from when it heard of a batch
+                                 * until it was applied; none is late */
 };
 
 /* See lag_of. */
@@ -58,6 +70,7 @@ struct node_replica {
     struct node_lag lag;
     uint32_t rtt_us, flags;
     unsigned priority;
+    bool is_in_set; /* it votes */
 };
 
 struct node_shown {
@@ -76,8 +89,9 @@ struct node_shown {
     char why[NODE_WHY_MAX + 1]; /* that there is no link to the primary */
     struct node_lag unshipped;  /* of a primary */
     bool is_few, is_doubtful, is_paused;
-    unsigned n_replicas, n_strangers, n_places;
-    struct node_replica replica[NODE_STREAMS_MAX];
+    unsigned n_replicas, n_feeds, n_strangers, n_places;
+    struct node_replica replica[NODE_STREAMS_MAX], feed[NODE_FEEDS_MAX];
+    struct node_control_shown control;
     struct node_figures figures;
 };
 

@@ -54,13 +54,21 @@ node_begin_file(struct node *node)
     struct replica_file file = config->file;
 
     /* what the load has done is in it */
-    (void)replica_file_read(store_disk(config->store), &file);
+    if (replica_file_read(store_disk(config->store), &file) == 0) {
+        node->control.is_member = file.cluster.len > 0 && file.promised > 0;
+    }
+    file.cluster = config->file.cluster; /* which it may be about to join */
+    file.group = config->file.group;
     node->config.file = file;
     if (file.node.len > 0 && may_have_lost(node)) {
         file.is_doubtful = true;
         log_line(config->logger, LOG_WARNING,
             "the machine was started anew after a stop that was no clean "
             "one: what this node has acknowledged may be lost");
+    }
+    node_look(node);
+    if (config->control_fd >= 0 && node->position.written == 0) {
+        file.is_doubtful = true; /* whatever it had, it has no more */
     }
     file.epoch = node->directory.epoch;
     file.node = config->name; /* its group is one of by hand: not written */

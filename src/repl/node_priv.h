@@ -5,9 +5,13 @@
 #include "base/mutex.h"
 #include "net/alarm.h"
 #include "net/bell.h"
+#include "repl/forward_out.h"
 #include "repl/link.h"
 #include "repl/node.h"
+#include "repl/node_control.h"
+#include "repl/node_dial.h"
 #include "repl/node_figures.h"
+#include "repl/peers.h"
 #include "repl/receiver.h"
 #include "repl/sender.h"
 #include "store/store_repl.h"
@@ -49,8 +53,9 @@ struct node {
     uint64_t now_us;  /* of this turn */
     uint64_t wake_us; /* when the next one is due at the latest */
 
-    struct mutex lock;                 /* of mail, leads, follows, and shown */
-    struct store_call *orders, *waits; /* newest first */
+    struct mutex lock; /* of mail, leads, follows, and shown */
+    struct store_call *orders, *waits, *failovers,
+        *forwards; /* newest first */
     bool is_stopping;
     bool leads;                         /* see node_leads */
     char follows[NODE_ADDRESS_MAX + 1]; /* see node_follows */
@@ -69,8 +74,14 @@ struct node {
                                  * when its replicas have all, or by */
     uint64_t part_by_us;
 
+    struct node_dial dial;
     struct sender sender;
     struct receiver receiver;
+    struct peers peers;
+    struct forward_out forward;
+    uint8_t *forward_frame; /* owned; for one REQUEST or REPLY */
+
+    struct node_control control;
 
     struct node_figures figures;
     struct node_shown shown; /* under lock */
@@ -80,7 +91,27 @@ struct node {
         hears_store;         /* of a replica: what is written goes into ACKs */
     _Atomic(char *) primary; /* for clients; owned; never NULL */
     _Atomic uint64_t fresh_until_us; /* what is read is fresh up to there */
+    _Atomic uint64_t applied;        /* batch that is to be read here */
 };
+
+/* What a node says that has no batch, or whose directory is not to be built
+ * upon: that it has none. */
+static inline bool
+node_has_log(const struct node *node)
+{
+    return node->position.written > 0 && !node->config.file.is_salvaged;
+}
+
+extern const struct history node_no_history; /* all zeroes */
+
+/* True where candidates are answered. */
+static inline bool
+node_is_asked(const struct node *node)
+{
+    return node->peers.calls != NULL &&
+        (node->state == NODE_STATE_LEADING ||
+            node->state == NODE_STATE_FOLLOWING);
+}
 
 /* The next turn is to be no later. */
 static inline void
@@ -111,6 +142,19 @@ int node_write_file(struct node *node, const struct replica_file *file);
 /* The file as it is while the node runs. 0, or as replica_file_write. */
 int node_begin_file(struct node *node);
 
+/* node.c: the parts of node_start and node_stop: all but the thread, which runs
+ * the loop. node->thread is the one that does before node__listen; the loop
+ * ends by itself after node__want_end. */
+int node__open(
+    const struct node_config *config, struct node **out, struct buf *why);
+void node__listen(struct node *node);
+void node__want_end(struct node *node);
+void node__close(struct node *node);
+
+/* node.c: leaves a call there. Any thread. */
+void node__add_mail(
+    struct node *node, struct store_call **list, struct store_call *call);
+
 /* node.c: takes a list out of the mail, the oldest first. */
 struct store_call *node__take_mail(
     struct node *node, struct store_call **list);
@@ -122,6 +166,13 @@ void node__move(struct node *node, enum node_state state);
 
 /* What it is at first. 0, or why it is nothing; why says more. */
 int node__begin_role(struct node *node, struct buf *why);
+
+/* Of a node whose control has ordered it. A term that is promised begins:
+ * *seq is its first batch. 0, or why it does not. */
+int node__begin_term(struct node *node, uint64_t term, uint64_t *seq);
+
+/* Likewise: it is no primary any more. */
+void node__cede(struct node *node);
 
 /* Does what was ordered, as far as that can be done now. */
 void node__do_orders(struct node *node);

@@ -23,13 +23,24 @@ static const unsigned may_lead[NODE_STATES_N] = {
     [NODE_STATE_RELOADING] = BIT(ENDING),
     [NODE_STATE_ENDING] = 0};
 
+/* True where, of a primary, its own log decides what is committed, and nobody
+ * else says when that has moved. */
+static bool
+counts_itself(const struct node *node)
+{
+    return node_control_is_there(node) &&
+        (node->config.semi_sync == 0 || node->config.level == REPLICA_SYNCED);
+}
+
 void
 node__move(struct node *node, enum node_state state)
 {
     ASSERT_STEP(may_lead, node->state, state);
     node->state = state;
     /* relaxed: see on_store_moved */
-    atomic_store_explicit(&node->hears_store, state == NODE_STATE_FOLLOWING,
+    atomic_store_explicit(&node->hears_store,
+        state == NODE_STATE_FOLLOWING ||
+            (state == NODE_STATE_LEADING && counts_itself(node)),
         memory_order_relaxed);
 }
 
@@ -49,6 +60,28 @@ next_term(const struct node *node)
         term = promised + 1;
     }
     return term <= SEQ_TERM_MAX ? term : 0;
+}
+
+/* The log has begun the term. */
+static void
+begin_to_lead(struct node *node, uint64_t term, uint64_t seq)
+{
+    ASSERT(seq == seq_first(term));
+    mutex_lock(&node->lock);
+    node->follows[0] = '\0';
+    node->leads = true;
+    mutex_unlock(&node->lock);
+    node->term = term;
+    node__move(node, NODE_STATE_LEADING);
+    /* relaxed: a number that stands for itself */
+    atomic_store_explicit(
+        &node->fresh_until_us, UINT64_MAX, memory_order_relaxed);
+    node_look(node);
+    sender_begin(node, seq);
+    node->figures.promotions++;
+    log_line(node->config.logger, LOG_WARNING,
+        "this node is the primary, term %llu, from batch %llu on",
+        (unsigned long long)term, (unsigned long long)seq);
 }
 
 /* The node becomes the primary, in a term of its own. 0, or why it is what it
@@ -82,23 +115,35 @@ lead(struct node *node)
         node->term = node->config.file.promised;
         return err;
     }
-    ASSERT(seq == seq_first(term));
-    mutex_lock(&node->lock);
-    node->follows[0] = '\0';
-    node->leads = true;
-    mutex_unlock(&node->lock);
-    node->term = term;
-    node->self.hello_flags = 0;
-    node__move(node, NODE_STATE_LEADING);
-    /* relaxed: a number that stands for itself */
-    atomic_store_explicit(
-        &node->fresh_until_us, UINT64_MAX, memory_order_relaxed);
+    node->self.hello_flags &= HELLO_FORWARDS;
+    begin_to_lead(node, term, seq);
+    return 0;
+}
+
+int
+node__begin_term(struct node *node, uint64_t term, uint64_t *seq)
+{
+    const struct store_position *position = &node->position;
+    uint64_t least;
+    int err;
+
+    ASSERT(node->state == NODE_STATE_FOLLOWING);
+    ASSERT(node->config.file.promised == term);
     node_look(node);
-    sender_begin(node, seq);
-    node->figures.promotions++;
-    log_line(node->config.logger, LOG_WARNING,
-        "this node is the primary, term %llu, from batch %llu on",
-        (unsigned long long)term, (unsigned long long)seq);
+    least = history_next_term(&position->history, position->written);
+    if (least == 0 || least > term) {
+        return ERR_LOG_ORDER;
+    }
+    /* for the store takes changes before it is decided whether they may be */
+    store_refuse_changes(node->config.store, ERR_NO_PRIMARY);
+    err = store_begin_term(node->config.store, node->config.name.text,
+        node->config.name.len, (uint32_t)term, seq);
+    if (err != 0) {
+        store_refuse_changes(node->config.store, 0);
+        return err;
+    }
+    node_set_primary(node, "", 0);
+    begin_to_lead(node, term, *seq);
     return 0;
 }
 
@@ -126,6 +171,22 @@ demote(struct node *node)
     node_look(node);
     receiver_expect(node, node->position.given);
     return true;
+}
+
+void
+node__cede(struct node *node)
+{
+    if (node->state != NODE_STATE_LEADING) {
+        return;
+    }
+    mutex_lock(&node->lock);
+    node->leads = false;
+    mutex_unlock(&node->lock);
+    if (demote(node)) {
+        node__move(node, NODE_STATE_FOLLOWING);
+        node->term = node->config.file.promised;
+        node_set_primary(node, "", 0);
+    }
 }
 
 /* The node follows that address. 0, or why it is what it was. */
@@ -220,7 +281,7 @@ note_refused(struct node *node)
 static bool
 ends_term(const struct node *node, const struct node_order *order)
 {
-    return node->state == NODE_STATE_LEADING &&
+    return node->state == NODE_STATE_LEADING && !node_control_is_there(node) &&
         (order->address[0] != '\0' ? dial__is_there(node->config.dial_fd)
                                    : node->refused_term >= node->term);
 }
@@ -243,6 +304,18 @@ begin_parting(struct node *node, struct node_order *order)
     node->part_by_us = node_clock_us(node) + node->config.max_lag_ms * 1000;
 }
 
+/* True where all is made that had been let in when changes were refused, and
+ * the replicas that are there have it. */
+static bool
+has_parted(struct node *node)
+{
+    if (store_has_changes(node->config.store)) {
+        return false;
+    }
+    node_look(node); /* behind that: what was made last is in it */
+    return sender_all_have(node, node->position.given);
+}
+
 /* Goes on with that: false where it is to be waited for. */
 static bool
 look_at_parting(struct node *node)
@@ -253,8 +326,7 @@ look_at_parting(struct node *node)
         return true;
     }
     bool leads = node->state == NODE_STATE_LEADING;
-    if (leads && !sender_all_have(node, node->position.given) &&
-        node->now_us < node->part_by_us) {
+    if (leads && !has_parted(node) && node->now_us < node->part_by_us) {
         node_wake_at(node, node->now_us + PARTING_LOOK_US);
         return false;
     }
@@ -304,6 +376,9 @@ do_order(struct node *node, const struct node_order *order)
     if (node->state != NODE_STATE_LEADING &&
         node->state != NODE_STATE_FOLLOWING) {
         return ERR_CLOSED;
+    }
+    if (node_control_is_there(node)) {
+        return ERR_BY_ETCD;
     }
     if (order->address[0] != '\0') {
         return follow(node, order->address);
@@ -357,6 +432,12 @@ node__begin_role(struct node *node, struct buf *why)
     int err;
 
     node_look(node);
+    if (config->control_fd >= 0) {
+        node__move(node, NODE_STATE_FOLLOWING);
+        node->term = config->file.promised;
+        node_control_begin(node);
+        return 0;
+    }
     if (leads && config->file.is_doubtful && config->semi_sync > 0) {
         stand_by(node);
         return 0;

@@ -40,23 +40,43 @@ may_tell(struct receiver *receiver)
 
 /* The store takes nothing for some time. What is committed meanwhile is said
  * behind the batch that waits here, and it may be what the store waits for, in
- * a checkpoint that would make room: so the node comes again, and is told at
- * the beginning. False: the link is over. */
+ * a checkpoint that would make room. So the node comes again, and is told at
+ * the beginning; while it has put what the disk has not it cannot (may_dial),
+ * and hears on, without the batches: look_whether_to_come. False: the link is
+ * over. */
 static bool
-ask_anew(struct receiver *receiver)
+look_for_room(struct receiver *receiver)
 {
     uint64_t now_us = receiver->node->now_us;
 
-    if (receiver->paused_us == 0 ||
-        receiver->node->position.written < receiver->put) {
-        receiver->paused_us = now_us; /* what it has comes first: may_dial */
+    if (receiver->paused_us == 0) {
+        receiver->paused_us = now_us;
     }
     if (now_us - receiver->paused_us < receiver->node->self.timeout_us) {
+        return true;
+    }
+    if (receiver->node->position.written < receiver->put &&
+        receiver->link.call.state == LINK_REPLICA_FOLLOWING) {
+        receiver->is_passing = true;
         return true;
     }
     receiver->has_failed = true;
     receiver_break(receiver,
         "nothing can be taken here: what is committed is asked for anew");
+    return false;
+}
+
+/* The disk has what was put: what was let pass is to be sent again. False: the
+ * link is over. */
+static bool
+look_whether_to_come(struct receiver *receiver)
+{
+    if (!receiver->is_passing ||
+        receiver->node->position.written < receiver->put) {
+        return true;
+    }
+    receiver->has_failed = true;
+    receiver_break(receiver, "there was no room for what it has sent");
     return false;
 }
 
@@ -78,7 +98,7 @@ pause_for(struct receiver *receiver, int err)
         node_wake_at(node,
             node->now_us +
                 (err == ERR_LOG_FULL ? 1U : 10U) * RECEIVER_RETRY_MS * 1000);
-        return err == ERR_LOG_FULL || ask_anew(receiver);
+        return err == ERR_LOG_FULL || look_for_room(receiver);
     }
     receiver->rest_ms = RECEIVER_REST_MS_MAX;
     receiver->has_failed = true;
@@ -115,6 +135,10 @@ put_batches(struct receiver *receiver)
 {
     struct node *node = receiver->node;
 
+    if (receiver->is_passing) {
+        receiver->has_batches = receiver->has_batch = false;
+        receiver->is_paused = false;
+    }
     while (receiver->has_batches) {
         int err;
 
@@ -155,18 +179,14 @@ node_of(const struct receiver *receiver)
     return out;
 }
 
-/* What a node says that has no batch, or whose directory is not to be built
- * upon: that it has none. */
-static const struct history no_history;
-
 static struct link_node
 node_to_greet(const struct receiver *receiver)
 {
     struct link_node out = node_of(receiver);
 
-    if (out.written == 0 || receiver->node->config.file.is_salvaged) {
+    if (!node_has_log(receiver->node)) {
         out.directory = (struct link_directory){0};
-        out.history = &no_history;
+        out.history = &node_no_history;
         out.written = out.synced = out.applied = 0;
     }
     return out;
@@ -182,7 +202,7 @@ note_news(struct receiver *receiver, enum stream_type type)
 
     if ((type != STREAM_BATCHES && type != STREAM_HEARTBEAT) ||
         (news->flags & NEWS_AUTHORITY) == 0 ||
-        receiver->link.state != LINK_REPLICA_FOLLOWING) {
+        receiver->link.call.state != LINK_REPLICA_FOLLOWING) {
         return;
     }
     if (fresh->n > 0 && fresh->at[fresh->n - 1].last > news->last) {
@@ -191,6 +211,7 @@ note_news(struct receiver *receiver, enum stream_type type)
     way_us =
         fresh_way_us(&receiver->way, news->clock_us, now_us, news->rtt_us);
     fresh_add(fresh, news->last, now_us, way_us);
+    node_control_heard(receiver->node);
 }
 
 /* True of the last frame of a snapshot. */
@@ -205,6 +226,19 @@ is_end_of_copy(const struct stream_frame *frame)
         end.of == MESSAGE_END_SNAPSHOT;
 }
 
+/* False: it is wrong, and the link ends. */
+static bool
+take_reply(struct receiver *receiver, const struct stream_frame *frame)
+{
+    struct stream_fault fault = {0};
+
+    if (forward_out_take(receiver->node, frame, &fault)) {
+        return true;
+    }
+    link_replica_wrong(&receiver->link, &fault);
+    return false;
+}
+
 /* Does with one frame what is to be done. False: the link is over, or nothing
  * more can be taken now. */
 static bool
@@ -214,11 +248,17 @@ take_frame(struct receiver *receiver, const struct stream_frame *frame)
     enum link_step step = link_replica_take(
         &receiver->link, &node, frame, receiver->node->now_us);
 
-    receiver->reader.session = receiver->link.session;
+    receiver->reader.session = receiver->link.call.session;
     if (step == LINK_ENDING) {
         return false;
     }
     note_news(receiver, frame->type);
+    if (frame->type == STREAM_BATCHES && !receiver_count_fetch(receiver)) {
+        return false;
+    }
+    if (step == LINK_YOURS && frame->type == STREAM_REPLY) {
+        return take_reply(receiver, frame);
+    }
     if (step == LINK_YOURS && frame->type == STREAM_BATCHES) {
         receiver->batches = receiver->link.batches;
         receiver->has_batches = true;
@@ -262,7 +302,8 @@ begin_copy(struct receiver *receiver)
     }
     log_line(node->config.logger, LOG_WARNING,
         "the primary %.*s at %s sends a snapshot",
-        (int)receiver->link.name_len, receiver->link.name, receiver->address);
+        (int)receiver->link.call.name_len, receiver->link.call.name,
+        receiver->address);
     return true;
 }
 
@@ -274,7 +315,7 @@ may_take(struct receiver *receiver)
         !link_replica_may_take(&receiver->link)) {
         return false;
     }
-    if (receiver->link.state != LINK_REPLICA_COPYING) {
+    if (receiver->link.call.state != LINK_REPLICA_COPYING) {
         return true;
     }
     if (receiver->copy == NULL && !begin_copy(receiver)) {
@@ -342,11 +383,15 @@ tell_follows(struct receiver *receiver)
     struct node *node = receiver->node;
     const struct link_replica *link = &receiver->link;
 
-    if (receiver->is_following || link->state != LINK_REPLICA_FOLLOWING) {
+    if (receiver->is_following || link->call.state != LINK_REPLICA_FOLLOWING) {
         return;
     }
     receiver->is_following = true;
-    node_set_primary(node, link->client, link->client_len);
+    commit_waits_begin(&receiver->waits, 0);
+    node_control_welcomed(node, link->last);
+    if (!node_control_is_there(node)) { /* else etcd knows it */
+        node_set_primary(node, link->call.client, link->call.client_len);
+    }
     receiver->why[0] = '\0';
     if (!receiver->has_failed) { /* else it is likely to end as before */
         receiver->is_failing = false;
@@ -358,7 +403,7 @@ tell_follows(struct receiver *receiver)
     }
     log_line(node->config.logger, receiver->has_failed ? LOG_DEBUG : LOG_INFO,
         "follows the primary %.*s at %s, term %llu, from batch %llu on",
-        (int)link->name_len, link->name, receiver->address,
+        (int)link->call.name_len, link->call.name, receiver->address,
         (unsigned long long)link->term, (unsigned long long)link->verdict_seq);
 }
 
@@ -374,6 +419,7 @@ promise(struct receiver *receiver, uint64_t term)
         receiver_break(receiver, "its term is not promised");
         return;
     }
+    node_control_promised(receiver->node, term);
     link_replica_promised(&receiver->link);
 }
 
@@ -525,6 +571,9 @@ do_next(struct receiver *receiver, const struct link_node *here)
         receiver_end_link(receiver);
         return false;
     default:
+        if (forward_out_send(node)) {
+            return true;
+        }
         node_wake_at(node, order.until_us);
         return false;
     }
@@ -544,7 +593,7 @@ look_whether_sound(struct receiver *receiver)
     }
     file.is_doubtful = false;
     if (node_write_file(node, &file) == 0) {
-        node->self.hello_flags = 0;
+        node->self.hello_flags &= (uint16_t)~HELLO_DOUBTFUL;
         log_line(node->config.logger, LOG_INFO,
             "all is here that may have been lost");
     }
@@ -558,12 +607,19 @@ note_positions(struct receiver *receiver)
     const struct store_position *position = &node->position;
     uint64_t committed = link_replica_committed(&receiver->link);
 
-    if (receiver->link.state != LINK_REPLICA_FOLLOWING) {
+    if (receiver->link.call.state == LINK_REPLICA_FOLLOWING) {
+        tell_follows(receiver);
+        commit_waits_look(&receiver->waits, &node->figures.lags,
+            receiver->link.news.last, position->applied, UINT64_MAX,
+            node->now_us);
+        node_set_committed(node, link__earlier(committed, receiver->put));
+        look_whether_sound(receiver);
+    } else if (receiver->link.call.state == LINK_REPLICA_FETCHING) {
+        /* what is may be applied, which makes room for more */
+        node_set_committed(node, link__earlier(committed, receiver->put));
+    } else {
         return;
     }
-    tell_follows(receiver);
-    node_set_committed(node, link__earlier(committed, receiver->put));
-    look_whether_sound(receiver);
     if (position->applied < position->written ||
         position->written < receiver->put) {
         node_wake_at(node, node->now_us + RECEIVER_LOOK_MS * 1000);
@@ -583,7 +639,7 @@ write_batches(struct receiver *receiver)
 static void
 end_or_break(struct receiver *receiver)
 {
-    if (receiver->link.state == LINK_REPLICA_ENDED) {
+    if (receiver->link.call.state == LINK_CALLER_ENDED) {
         receiver_end_link(receiver);
     } else {
         receiver_break(receiver, receiver->wire.why);
@@ -623,6 +679,9 @@ turn_link(struct receiver *receiver)
         write_batches(receiver);
         node_look(node);
         note_positions(receiver);
+        if (!look_whether_to_come(receiver)) {
+            return;
+        }
         if (!wire_has_room(&receiver->wire)) {
             look_for_life(receiver);
             break;
@@ -631,7 +690,8 @@ turn_link(struct receiver *receiver)
             node_wake_at(node, node->now_us);
             break;
         }
-        here = receiver->link.state == LINK_REPLICA_FOLLOWING
+        here = receiver->link.call.state == LINK_REPLICA_FOLLOWING ||
+                receiver->link.call.state == LINK_REPLICA_FETCHING
             ? node_of(receiver)
             : node_to_greet(receiver);
         if (!do_next(receiver, &here)) {
@@ -696,17 +756,12 @@ receiver_turn(struct node *node)
         write_batches(receiver);
         node_look(node);
         end_copy(receiver);
+        receiver_turn_fetch(receiver);
     }
     switch (receiver->state) {
     case RECEIVER_RESTING:
         if (node->now_us >= receiver->until_us) {
             receiver_dial(receiver);
-        }
-        node_wake_at(node, receiver->until_us);
-        break;
-    case RECEIVER_DIALLING:
-        if (node->now_us >= receiver->until_us) {
-            receiver_fail_to_dial(receiver, "who connects does not answer");
         }
         node_wake_at(node, receiver->until_us);
         break;

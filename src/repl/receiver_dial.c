@@ -10,11 +10,10 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/steps.h"
-#include "repl/dial.h"
 #include "repl/node_priv.h"
 #include "repl/receiver_priv.h"
 
-#include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,11 +60,28 @@ rest(struct receiver *receiver)
         return;
     }
     move_to(receiver, RECEIVER_RESTING);
+    if (receiver->fetch == RECEIVER_FETCH_OPEN) { /* others wait for it */
+        receiver->until_us = node_clock_us(node) + RECEIVER_LOOK_MS * 1000;
+        node_wake_at(node, receiver->until_us);
+        return;
+    }
+    if (receiver->is_early) {
+        receiver->is_early = false;
+        receiver->until_us = node_clock_us(node) + RECEIVER_HEIR_MS * 1000;
+        node_wake_at(node, receiver->until_us);
+        return;
+    }
     receiver->until_us =
         node_clock_us(node) + (ms / 2 + draw() % (ms / 2 + 1)) * 1000;
     receiver->rest_ms =
         ms * 2 < RECEIVER_REST_MS_MAX ? ms * 2 : RECEIVER_REST_MS_MAX;
     node_wake_at(node, receiver->until_us);
+}
+
+static const char *
+what_of(const struct receiver *receiver)
+{
+    return receiver->fetch == RECEIVER_FETCH_OPEN ? "node" : "primary";
 }
 
 /* For who looks at the node: why there is no link. */
@@ -75,17 +91,20 @@ keep_why(struct receiver *receiver, const char *why)
     snprintf(receiver->why, sizeof receiver->why, "%s", why);
 }
 
-void
-receiver_fail_to_dial(struct receiver *receiver, const char *why)
+/* A try to connect has failed; it rests. */
+static void
+fail_to_dial(struct receiver *receiver, const char *why)
 {
     struct node *node = receiver->node;
 
     node->figures.dial_errors++;
     log_line(node->config.logger,
         receiver->is_failing ? LOG_DEBUG : LOG_WARNING,
-        "cannot reach the primary at %s: %s", receiver->address, why);
+        "cannot reach the %s at %s: %s", what_of(receiver), receiver->address,
+        why);
     keep_why(receiver, why);
     receiver->is_failing = true;
+    receiver_end_fetch(receiver, false);
     rest(receiver);
 }
 
@@ -110,27 +129,18 @@ may_dial(struct receiver *receiver)
 void
 receiver_dial(struct receiver *receiver)
 {
-    struct dial_request request = {.number = ++receiver->number};
-    int error;
+    const char *why;
 
     if (!may_dial(receiver)) {
         rest(receiver);
         return;
     }
-    if (receiver->node->config.dial_fd < 0) {
-        receiver_fail_to_dial(receiver, err_text(ERR_NO_DIALLER));
-        return;
-    }
-    ASSERT(sizeof request.address == sizeof receiver->address);
-    memcpy(request.address, receiver->address, sizeof request.address);
-    error = dial__send_request(receiver->node->config.dial_fd, &request);
-    if (error != 0) {
-        receiver_fail_to_dial(receiver, strerror(error));
+    why = node_dial(receiver->node, &receiver->dial, receiver->address);
+    if (why != NULL) {
+        fail_to_dial(receiver, why);
         return;
     }
     move_to(receiver, RECEIVER_DIALLING);
-    receiver->until_us = receiver->node->now_us + RECEIVER_DIAL_MS * 1000;
-    node_wake_at(receiver->node, receiver->until_us);
 }
 
 static void on_wire_closed(struct wire *wire);
@@ -148,63 +158,42 @@ join(struct receiver *receiver, int fd)
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce ||
         stream_reader_init(&receiver->reader) != 0) {
         close(fd);
-        receiver_fail_to_dial(receiver, err_text(ERR_NO_MEMORY));
+        fail_to_dial(receiver, err_text(ERR_NO_MEMORY));
         return;
     }
     err = wire_open(&receiver->wire, &node->loop, fd, node->config.tls, true);
     if (err != 0) {
         stream_reader_fini(&receiver->reader);
-        receiver_fail_to_dial(receiver, err_text(err));
+        fail_to_dial(receiver, err_text(err));
         return;
     }
     move_to(receiver, RECEIVER_JOINED);
     link_replica_init(&receiver->link, &node->self, nonce, node->now_us);
+    if (receiver->fetch == RECEIVER_FETCH_OPEN) {
+        link_replica_fetch(&receiver->link, receiver->fetch_term);
+    }
     receiver->way = (struct fresh_way){0};
     receiver->in_at = receiver->in_len = 0;
     receiver->has_batches = receiver->has_batch = false;
     receiver->is_paused = receiver->is_following = false;
+    receiver->is_passing = false;
     receiver->paused_us = 0;
     node->figures.links++;
     wire_read_on(&receiver->wire, true);
 }
 
 static void
-on_reply(uv_poll_t *poll, int status, int events)
+on_dialled(struct node_dial_call *call, int fd, const char *why)
 {
-    struct receiver *receiver = poll->data;
-    struct node *node = receiver->node;
-    struct dial_reply reply;
-    int error;
+    struct receiver *receiver =
+        (struct receiver *)((char *)call - offsetof(struct receiver, dial));
 
-    (void)status;
-    (void)events;
     ASSERT(receiver->magic == RECEIVER_MAGIC);
-    node->now_us = node_clock_us(node);
-    error = dial__receive_reply(node->config.dial_fd, &reply);
-    if (error == EAGAIN) {
-        return;
-    }
-    if (error != 0) {
-        log_line(node->config.logger, LOG_ERROR,
-            "the process that connects is gone (%s): this server follows "
-            "nobody until it is started again",
-            strerror(error));
-        uv_poll_stop(&receiver->dial);
-        node->config.dial_fd = -1;
-        if (receiver->state == RECEIVER_DIALLING) {
-            receiver_fail_to_dial(receiver, err_text(ERR_NO_DIALLER));
-        }
-        return;
-    }
-    if (receiver->state != RECEIVER_DIALLING ||
-        reply.number != receiver->number) {
-        if (reply.fd >= 0) { /* it has come too late */
-            close(reply.fd);
-        }
-    } else if (reply.fd < 0) {
-        receiver_fail_to_dial(receiver, reply.why);
+    ASSERT(receiver->state == RECEIVER_DIALLING);
+    if (fd < 0) {
+        fail_to_dial(receiver, why);
     } else {
-        join(receiver, reply.fd);
+        join(receiver, fd);
     }
 }
 
@@ -212,27 +201,13 @@ int
 receiver_start(struct node *node)
 {
     struct receiver *receiver = &node->receiver;
-    int fd = node->config.dial_fd;
 
     receiver->magic = RECEIVER_MAGIC;
     receiver->node = node;
     receiver->rest_ms = RECEIVER_REST_MS_MIN;
-    /* so that no reply to an earlier node is taken for one to this */
-    receiver->number = draw();
+    receiver->dial.done_fn = on_dialled;
     receiver->in = malloc(WIRE_READ_BYTES);
-    if (receiver->in == NULL) {
-        return ERR_NO_MEMORY;
-    }
-    if (fd < 0) {
-        return 0;
-    }
-    if (uv_poll_init(&node->loop, &receiver->dial, fd) != 0) {
-        return ERR_SYSTEM;
-    }
-    receiver->dial.data = receiver;
-    receiver->is_dial_open = true;
-    uv_poll_start(&receiver->dial, UV_READABLE, on_reply);
-    return 0;
+    return receiver->in == NULL ? ERR_NO_MEMORY : 0;
 }
 
 void
@@ -259,6 +234,7 @@ void
 receiver_leave(struct receiver *receiver, bool gently)
 {
     move_to(receiver, RECEIVER_CLOSING);
+    node_control_parted(receiver->node);
     if (receiver->copy != NULL) {
         copy_in_stop(receiver->copy);
     }
@@ -274,19 +250,34 @@ static void
 tell_end(struct receiver *receiver, const char *why)
 {
     log_line(receiver->node->config.logger,
-        receiver->is_failing ? LOG_DEBUG : LOG_WARNING,
-        "the primary at %s: %s", receiver->address, why);
+        receiver->is_failing ? LOG_DEBUG : LOG_WARNING, "the %s at %s: %s",
+        what_of(receiver), receiver->address, why);
     keep_why(receiver, why);
     receiver->is_failing = true;
+}
+
+/* Who is followed has its term of etcd, and does not lead yet: in a group etcd
+ * tells of it before its first batch, and it needs this node to commit that.
+ */
+static bool
+is_early(const struct receiver *receiver)
+{
+    const struct node *node = receiver->node;
+    const struct link_end *end = &receiver->link.call.end;
+
+    return node_control_is_there(node) && end->reason == LINK_TOLD &&
+        end->code == MESSAGE_BUSY && receiver->fetch == RECEIVER_FETCH_NONE &&
+        node->now_us < receiver->soon_us;
 }
 
 void
 receiver_end_link(struct receiver *receiver)
 {
-    const struct link_end *end = &receiver->link.end;
+    const struct link_end *end = &receiver->link.call.end;
     char why[512];
 
     node_count_end(receiver->node, end);
+    receiver->is_early = is_early(receiver);
     if (end->reason == LINK_TOLD && end->code == MESSAGE_BAD_TERM &&
         receiver->link.term == 0) { /* instead of a welcome */
         snprintf(why, sizeof why,
@@ -296,7 +287,14 @@ receiver_end_link(struct receiver *receiver)
     } else {
         node_end_text(end, why, sizeof why);
     }
-    tell_end(receiver, why);
+    if (end->reason == LINK_FETCHED) {
+        log_line(receiver->node->config.logger, LOG_INFO,
+            "fetched from the node at %s, up to batch %llu", receiver->address,
+            (unsigned long long)receiver->link.received);
+    } else {
+        tell_end(receiver, why);
+    }
+    receiver_end_fetch(receiver, end->reason == LINK_FETCHED);
     receiver_leave(receiver, end->reason != LINK_TIMEOUT);
 }
 
@@ -304,6 +302,7 @@ void
 receiver_break(struct receiver *receiver, const char *why)
 {
     tell_end(receiver, why);
+    receiver_end_fetch(receiver, false);
     receiver_leave(receiver, false);
 }
 
@@ -312,8 +311,12 @@ receiver_follow(struct node *node, const char *address)
 {
     struct receiver *receiver = &node->receiver;
 
+    receiver->fetch = RECEIVER_FETCH_NONE;
     snprintf(receiver->address, sizeof receiver->address, "%s", address);
     receiver->rest_ms = RECEIVER_REST_MS_MIN;
+    receiver->is_early = false;
+    receiver->soon_us =
+        node_clock_us(node) + RECEIVER_SOON_MS * UINT64_C(1000);
     receiver->is_failing = receiver->has_failed = false;
     receiver->why[0] = '\0';
     receiver->told_us = 0;
@@ -324,6 +327,7 @@ receiver_follow(struct node *node, const char *address)
     case RECEIVER_CLOSING:
         return;
     default:
+        node_dial_forget(node, &receiver->dial);
         rest(receiver);
         receiver->until_us = node_clock_us(node);
     }
@@ -340,9 +344,5 @@ receiver_end(struct node *node)
     receiver_follow(node, "");
     if (receiver->state == RECEIVER_CLOSING) {
         wire_close(&receiver->wire);
-    }
-    if (receiver->is_dial_open) {
-        receiver->is_dial_open = false;
-        uv_close((uv_handle_t *)&receiver->dial, NULL);
     }
 }

@@ -11,9 +11,6 @@
 /* Asks who connects, if that may be; of one that rests. */
 void receiver_dial(struct receiver *receiver);
 
-/* A try to connect has failed; it rests. */
-void receiver_fail_to_dial(struct receiver *receiver, const char *why);
-
 /* The connection is used no more. gently: the other end is to read what is on
  * its way. */
 void receiver_leave(struct receiver *receiver, bool gently);
@@ -21,6 +18,18 @@ void receiver_leave(struct receiver *receiver, bool gently);
 /* The link, or the socket, is at its end: says why, and leaves. */
 void receiver_end_link(struct receiver *receiver);
 void receiver_break(struct receiver *receiver, const char *why);
+
+/* receiver_fetch.c: */
+
+/* Batches have come. False: more than are fetched, and the link is over. */
+bool receiver_count_fetch(struct receiver *receiver);
+
+/* The link of a fetch, or the try to connect, is over. has_all: nothing is
+ * missing. Of one that follows nothing. */
+void receiver_end_fetch(struct receiver *receiver, bool has_all);
+
+/* Looks whether what was fetched is in the log. */
+void receiver_turn_fetch(struct receiver *receiver);
 
 /* receiver.c: */
 

@@ -18,8 +18,10 @@ static const unsigned next_states[ROLE_STATES_N] = {
     [ROLE_REPLICA] = TO(ASKING),
     [ROLE_ASKING] = TO(REPLICA) | TO(TAKING),
     [ROLE_TAKING] = TO(REPLICA) | TO(GATHERING),
-    [ROLE_GATHERING] = TO(REPLICA) | TO(FETCHING) | TO(BEGINNING),
-    [ROLE_FETCHING] = TO(REPLICA) | TO(BEGINNING),
+    [ROLE_GATHERING] =
+        TO(REPLICA) | TO(FETCHING) | TO(FORCING) | TO(BEGINNING),
+    [ROLE_FETCHING] = TO(REPLICA) | TO(FORCING) | TO(BEGINNING),
+    [ROLE_FORCING] = TO(REPLICA) | TO(BEGINNING),
     [ROLE_BEGINNING] = TO(REPLICA) | TO(PRIMARY),
     [ROLE_PRIMARY] = TO(REPLICA) | TO(ISOLATED) | TO(HANDING),
     [ROLE_ISOLATED] = TO(REPLICA) | TO(PRIMARY),
@@ -56,7 +58,7 @@ role_init(struct role *role, const struct role_config *config,
 }
 
 bool
-role__hears(const struct role *role, uint64_t now_us)
+role_hears(const struct role *role, uint64_t now_us)
 {
     if (role__leads(role)) {
         return role->state != ROLE_ISOLATED;
@@ -124,10 +126,20 @@ role_asked(struct role *role, unsigned node, uint64_t term, bool is_probe,
 void
 role_saw(struct role *role, uint64_t term, uint64_t now_us)
 {
+    if (term > role->seen && term <= role->promising + ROLE_TERMS_MAX) {
+        role->seen = term;
+    }
     if (role->term != 0 && term > role->term) {
         role->is_look_due = true;
         give_way(role, term, now_us);
     }
+}
+
+void
+role_forget(struct role *role, unsigned node)
+{
+    ASSERT(node < QUORUM_NODES && node != role->config->self);
+    role->peer[node] = (struct role_peer){0};
 }
 
 void
@@ -142,7 +154,9 @@ role_set_log(struct role *role, uint64_t last, uint64_t position)
     ASSERT(position <= last);
     role->last = last;
     role->position = position;
-    if (role->is_doubtful && role->sure_at != 0 && last >= role->sure_at) {
+    if (role->is_doubtful && role->sure_at != 0 &&
+        (position >= role->sure_at ||
+            (last >= role->sure_at && !RULE_HOLDS(SURE)))) {
         role->is_doubtful = false;
         role->is_sure_due = true;
     }
@@ -219,7 +233,7 @@ replica_next(struct role *role, uint64_t now_us, struct role_order *order)
         role__campaign(role, now_us);
         return false;
     }
-    role->next_us = 0;
+    role->next_us = role->rest_us = 0; /* the next candidacy is another one */
     if (look->key_term > role->promising) {
         role__promise(role, look->key_term);
         return false;
@@ -278,7 +292,7 @@ answer_next(struct role *role, uint64_t now_us, struct role_order *order)
         if (peer->probes_term != 0) {
             peer->probes_term = 0;
             order->what = ROLE_DO_HEARS;
-            order->is_heard = role__hears(role, now_us);
+            order->is_heard = role_hears(role, now_us);
             return true;
         }
         if (term != 0 && term < role->promising && RULE_HOLDS(ONCE)) {
@@ -377,6 +391,8 @@ role_verify(const struct role *role)
     ASSERT(role->state < ROLE_GATHERING || role->term != 0);
     ASSERT(role->term == 0 || role->term == role->promising);
     ASSERT(role->state == ROLE_HANDING || !role->is_hand_due);
+    ASSERT(!role->is_forced || role__is_candidate(role));
+    ASSERT(!role->is_alone || role->is_forced);
     if (role__leads(role)) {
         ASSERT(role->promised == role->term);
         ASSERT(role->first > 0);

@@ -28,7 +28,9 @@ enum {
     ROLE_AGAIN_US = 300000, /* what etcd did not answer is asked for again */
     ROLE_HANDING_US = 1000000, /* changes are parked at most */
     ROLE_NEAR_US = 1000000,    /* a node is near for so long before it votes */
-    ROLE_ALL_US = 1000000      /* without voters promises are waited for */
+    ROLE_ALL_US = 1000000,     /* without voters promises are waited for */
+    ROLE_TERMS_MAX = 1 << 16   /* that another node may be ahead: what is more
+                                * cannot come of promotions */
 };
 
 /*            look, link lost
@@ -36,6 +38,7 @@ enum {
  *     ^  ^                      |          |         |   ^           |
  *     |  +----------------------+----------+---------+   v           |
  *     |      too few, refused, a later term  <---- FETCHING          |
+ *     |                                              by force: FORCING |
  *     |                                                              v
  *     +---- a later term -- ISOLATED <----------------------->  PRIMARY
  *     +---- handed over --- HANDING  <------------------------------>+
@@ -46,6 +49,7 @@ enum {
     X(TAKING, "candidate", "asks etcd for a term")                            \
     X(GATHERING, "candidate", "has a term and asks for promises")             \
     X(FETCHING, "candidate", "gets what a voter has and it has not")          \
+    X(FORCING, "candidate", "makes itself the only voter, as was ordered")    \
     X(BEGINNING, "candidate", "its log begins the term")                      \
     X(PRIMARY, "primary", "takes changes")                                    \
     X(ISOLATED, "isolated", "leads, but has no authority: takes none")        \
@@ -139,6 +143,9 @@ struct role_order {
     uint64_t term, seq, until_us;
     bool is_heard;
     enum role_changes changes;
+    /* SET, BEGIN: without enough promises, as was ordered; what others have
+     * acknowledged and this node has not is lost */
+    bool is_forced;
     /* TAKE: compares the key's modification (0: it is not there) and term_rev,
      * and where there are no voters yet writes these. term:
      * the least that it may be. The answer has the
@@ -160,13 +167,15 @@ struct role {
     uint64_t last, position; /* of its log; as it counts, by the level */
     uint64_t promised;       /* durable */
     uint64_t promising;      /* >= promised: is to be */
+    uint64_t seen;           /* the highest that another one has promised, as
+                              * it said: a term that this node takes is above */
     bool is_promise_asked;
     struct role_peer peer[QUORUM_NODES];
     /* replica */
     unsigned follows;      /* as ordered */
     uint64_t follows_term; /* likewise */
     uint64_t heard_us;     /* the primary, with authority; 0: not */
-    uint64_t sure_at;      /* doubt ends with that batch; 0: not known */
+    uint64_t sure_at; /* doubt ends when that batch counts; 0: not known */
     bool is_sure_due;
     bool is_part_due; /* the stream has to end first */
     uint64_t next_us; /* a candidacy, not before; 0: none is due */
@@ -177,6 +186,8 @@ struct role {
     uint64_t said_us;
     uint32_t asked;    /* who is asked for a promise */
     unsigned source;   /* of the fetch */
+    bool is_forced;    /* it is to lead without enough promises as well */
+    bool is_alone;     /* and does: as the only voter */
     bool is_ordered;   /* what etcd or the log is asked for, in this state */
     bool is_take_open; /* etcd has not answered the last TAKE */
     bool is_revoke_due, is_cede_due, is_look_due;
@@ -204,7 +215,7 @@ void role_next(struct role *role, uint64_t now_us, struct role_order *order);
 /* What happens. Each may be told at any time; what is no longer waited for
  * changes nothing. Of etcd each order is answered, if only with ROLE_UNKNOWN:
  * then it may be done later all the same. revision: of etcd, when it was done
- * or refused. */
+ * or refused. What was not sent is ROLE_UNKNOWN, but for TAKE. */
 
 /* May this node lead: its directory is the group's and whole? */
 void role_set_may_lead(struct role *role, bool may_lead);
@@ -242,7 +253,8 @@ void role_answered(struct role *role, unsigned node, uint64_t term,
 void role_told(
     struct role *role, unsigned node, bool is_heard, uint64_t now_us);
 
-/* Somebody has promised term, which is why it refuses or asks. */
+/* Somebody has promised term, which is why it refuses or asks. The next term
+ * that this node takes is above it, if it is not ROLE_TERMS_MAX ahead. */
 void role_saw(struct role *role, uint64_t term, uint64_t now_us);
 
 /* The fetch ended: the log has all of the source, or it failed. */
@@ -252,6 +264,9 @@ void role_fetched(
 /* The log has begun term with batch seq; 0: it could not. */
 void role_began(
     struct role *role, uint64_t term, uint64_t seq, uint64_t now_us);
+
+/* That number is another node's from now on: nothing is known of it. */
+void role_forget(struct role *role, unsigned node);
 
 /* Of a replica's stream: the primary's log ended with last when it began; a
  * frame came, with authority or not; it is over. */
@@ -271,6 +286,15 @@ void role_unlinked(struct role *role, unsigned node);
  * follow it as a voter. */
 bool role_hand_over(struct role *role, unsigned node, uint64_t now_us);
 
+/* `failover NODE force`, at NODE: it leads, if etcd gives it a term, with what
+ * it has and what those who answer have, whether or not they are enough. If
+ * they are not, it is the only voter to begin with, and the others are cut to
+ * what it has. It is over when this node leads or is a replica again: then
+ * etcd, a voter who hears a primary, or a later term was against it, and it may
+ * be asked for again. False: etcd was not seen yet, somebody else has the key,
+ * this node leads, or it must not lead. */
+bool role_force(struct role *role, uint64_t now_us);
+
 /* What may be acknowledged: up to this batch. Does not go back in a term; 0
  * where this node does not lead. To be asked when a reply is sent, not before:
  * without copies only the lease allows it. */
@@ -279,6 +303,9 @@ uint64_t role_committed(struct role *role, uint64_t now_us);
 /* True where reads here, and frames sent, are of who leads: a primary that has
  * its lease, or is heard by as many voters as are needed. */
 bool role_has_authority(const struct role *role, uint64_t now_us);
+
+/* True where a primary is heard, or leads here. */
+bool role_hears(const struct role *role, uint64_t now_us);
 
 /* "replica"; static storage. */
 const char *role_word(const struct role *role);

@@ -2,7 +2,13 @@
 /* On the way to lead: ask the voters whether they hear a primary; take a term
  * from etcd, and with it who the voters are; have enough of them promise it;
  * get what the longest log of theirs has and this one has not; begin the term.
- * What fails is given up, with its lease, and another one may try. */
+ * What fails is given up, with its lease, and another one may try.
+ *
+ * By force a node goes on with the promises that it gets. Then etcd has it as
+ * the only voter before it leads, so that nobody who lacks what it acknowledges
+ * can lead after it; the others become voters again one by one, when they have
+ * all. What the voters of before acknowledge until they hear of the new term
+ * is lost, and so is what they have and those who answered have not. */
 #include "repl/role_priv.h"
 
 #include "base/assert.h"
@@ -18,6 +24,12 @@ draw(struct role *role, uint64_t below)
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return (z ^ z >> 31) % below;
+}
+
+static uint64_t
+later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* How long this node lets others go first. */
@@ -46,21 +58,26 @@ forget_answers(struct role *role)
 {
     for (unsigned i = 0; i < QUORUM_NODES; i++) {
         role->peer[i].has_answered = false;
+        role->peer[i].is_heard = false;
     }
+}
+
+static bool
+may_campaign(const struct role *role)
+{
+    const struct role_look *look = &role->look;
+
+    return role->has_looked && role->may_lead && role->config->priority > 0 &&
+        (look->holder == ROLE_NOBODY || look->holder == role->config->self);
 }
 
 void
 role__campaign(struct role *role, uint64_t now_us)
 {
-    const struct role_look *look = &role->look;
-    bool is_free = role->has_looked &&
-        (look->holder == ROLE_NOBODY || look->holder == role->config->self);
-
     ASSERT(role->state == ROLE_REPLICA);
-    if (!is_free || role->is_take_open || !role->may_lead ||
-        role->config->priority == 0 ||
+    if (!may_campaign(role) || role->is_take_open ||
         (role->config->copies > 0 && RULE_HOLDS(ASK_FIRST) &&
-            role__hears(role, now_us))) {
+            role_hears(role, now_us))) {
         role->next_us = 0;
         return;
     }
@@ -85,7 +102,25 @@ role__give_up(struct role *role, uint64_t now_us)
     }
     role->term = 0;
     role->lease_us = 0;
+    role->is_forced = role->is_alone = false;
     role__move(role, ROLE_REPLICA, now_us);
+}
+
+bool
+role_force(struct role *role, uint64_t now_us)
+{
+    if (role__is_candidate(role)) {
+        role->is_forced = true;
+        return true;
+    }
+    if (role__leads(role) || !may_campaign(role) || role->is_take_open) {
+        return false;
+    }
+    role->is_forced = true;
+    role->next_us = 0;
+    forget_answers(role);
+    role__move(role, ROLE_ASKING, now_us);
+    return true;
 }
 
 /* Asks those who have not answered, once in a while. */
@@ -122,7 +157,7 @@ is_unheard(const struct role *role, uint64_t now_us)
     }
     for (unsigned i = 0; i < QUORUM_NODES; i++) {
         if (i == role->config->self
-                ? !role__hears(role, now_us)
+                ? !role_hears(role, now_us)
                 : role->peer[i].has_answered && !role->peer[i].is_heard) {
             deaf |= quorum_bit(i);
         }
@@ -131,19 +166,42 @@ is_unheard(const struct role *role, uint64_t now_us)
 }
 
 static bool
+is_heard_by_any(const struct role *role)
+{
+    for (unsigned i = 0; i < QUORUM_NODES; i++) {
+        if (role->peer[i].is_heard) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
 ask_next(struct role *role, uint64_t now_us, struct role_order *order)
 {
-    if (is_unheard(role, now_us)) {
+    bool is_late = now_us - role->since_us >= ROLE_CANDIDATE_US;
+
+    if (is_unheard(role, now_us) ||
+        (is_late && role->is_forced && !role_hears(role, now_us) &&
+            !is_heard_by_any(role))) {
         role__move(role, ROLE_TAKING, now_us);
         return false;
     }
-    if (now_us - role->since_us >= ROLE_CANDIDATE_US ||
-        role__hears(role, now_us)) {
+    if (is_late || role_hears(role, now_us)) {
         role__give_up(role, now_us);
         return false;
     }
     return say_next(
         role, role->look.voters.nodes, ROLE_DO_PROBE, now_us, order);
+}
+
+static struct quorum_voters
+alone(const struct role *role)
+{
+    const struct role_config *config = role->config;
+
+    return (struct quorum_voters){quorum_bit(config->self),
+        quorum_need(1, config->copies, config->least)};
 }
 
 static bool
@@ -165,9 +223,8 @@ take_next(struct role *role, uint64_t now_us, struct role_order *order)
     order->what = ROLE_DO_TAKE;
     order->key_rev = look->holder == config->self ? look->key_rev : 0;
     order->term_rev = look->term_rev;
-    order->term = least > role->promising ? least : role->promising + 1;
-    order->voters.nodes = quorum_bit(config->self);
-    order->voters.need = quorum_need(1, config->copies, config->least);
+    order->term = later(least, later(role->promising, role->seen) + 1);
+    order->voters = alone(role);
     return true;
 }
 
@@ -197,6 +254,9 @@ role_took(struct role *role, enum role_answer answer,
     role->voters_rev = look->voters_rev;
     role->asked =
         role->config->copies > 0 ? role->rule.now.nodes : look->nodes;
+    if (role->is_forced) { /* the more the better */
+        role->asked |= look->nodes;
+    }
     forget_answers(role);
     role__promise(role, role->term);
     role__move(role, ROLE_GATHERING, now_us);
@@ -255,18 +315,33 @@ is_enough(const struct role *role, uint64_t now_us)
     return quorum_may_lead(&role->rule.now, sure, doubtful);
 }
 
+/* It has got all that it can get. */
+static void
+go_on(struct role *role, uint64_t now_us)
+{
+    role__move(role,
+        role->is_alone && RULE_HOLDS(ALONE) ? ROLE_FORCING : ROLE_BEGINNING,
+        now_us);
+}
+
 static bool
 gather_next(struct role *role, uint64_t now_us, struct role_order *order)
 {
     uint64_t most = role->last;
 
     if (!is_enough(role, now_us)) {
-        if (now_us - role->since_us >= ROLE_CANDIDATE_US) {
+        bool is_durable = role->promised >= role->term || !RULE_HOLDS(DURABLE);
+
+        if (now_us - role->since_us < ROLE_CANDIDATE_US) {
+            return is_durable &&
+                say_next(role, role->asked, ROLE_DO_ASK, now_us, order);
+        }
+        if (!role->is_forced || !is_durable) {
             role__give_up(role, now_us);
             return false;
         }
-        return (role->promised >= role->term || !RULE_HOLDS(DURABLE)) &&
-            say_next(role, role->asked, ROLE_DO_ASK, now_us, order);
+        role->is_alone = true;
+        role->rule.now = alone(role);
     }
     role->source = ROLE_NOBODY;
     for (unsigned i = 0; i < QUORUM_NODES; i++) {
@@ -276,8 +351,11 @@ gather_next(struct role *role, uint64_t now_us, struct role_order *order)
             most = role->peer[i].last;
         }
     }
-    role__move(role,
-        role->source == ROLE_NOBODY ? ROLE_BEGINNING : ROLE_FETCHING, now_us);
+    if (role->source == ROLE_NOBODY) {
+        go_on(role, now_us);
+    } else {
+        role__move(role, ROLE_FETCHING, now_us);
+    }
     return false;
 }
 
@@ -291,7 +369,29 @@ order_once(struct role *role, enum role_what what, struct role_order *order)
     order->what = what;
     order->node = role->source;
     order->term = role->term;
+    order->is_forced = role->is_alone;
     return true;
+}
+
+static bool
+force_next(struct role *role, struct role_order *order)
+{
+    order->voters = role->rule.now;
+    order->voters_rev = role->voters_rev;
+    return order_once(role, ROLE_DO_SET, order);
+}
+
+void
+role__forced(struct role *role, enum role_answer answer, uint64_t revision,
+    uint64_t now_us)
+{
+    ASSERT(role->state == ROLE_FORCING);
+    if (answer == ROLE_YES) {
+        role->voters_rev = revision;
+        role__move(role, ROLE_BEGINNING, now_us);
+    } else { /* should it be done yet, this node is to lead all the same */
+        role__give_up(role, now_us);
+    }
 }
 
 void
@@ -301,7 +401,7 @@ role_fetched(struct role *role, uint64_t term, bool is_done, uint64_t now_us)
         return;
     }
     if (is_done && role->last >= role->peer[role->source].last) {
-        role__move(role, ROLE_BEGINNING, now_us);
+        go_on(role, now_us);
     } else {
         role__give_up(role, now_us);
     }
@@ -339,6 +439,8 @@ role__candidate_next(
             return false;
         }
         return order_once(role, ROLE_DO_FETCH, order);
+    case ROLE_FORCING:
+        return force_next(role, order);
     default:
         ASSERT(role->state == ROLE_BEGINNING);
         return order_once(role, ROLE_DO_BEGIN, order);

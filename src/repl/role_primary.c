@@ -18,6 +18,7 @@ role__lead(struct role *role, uint64_t seq, uint64_t now_us)
 {
     ASSERT(seq > 0);
     role__move(role, ROLE_PRIMARY, now_us);
+    role->is_forced = role->is_alone = false;
     role->first = seq;
     role->committed = 0;
     for (unsigned i = 0; i < QUORUM_NODES; i++) {
@@ -212,7 +213,9 @@ role__look_at_voters(struct role *role, uint64_t now_us)
         look->voters_rev > role->voters_rev &&
         quorum_is_same(&look->voters, &role->rule.next)) {
         end_change(role, true, look->voters_rev);
-    } else if (role->is_set_refused && look->revision >= role->set_revision) {
+    } else if (role->is_set_refused &&
+        (look->revision >= role->set_revision ||
+            look->voters_rev > role->voters_rev)) {
         role__resign(role, now_us); /* somebody else has written voters */
     }
 }
@@ -221,6 +224,10 @@ void
 role_set(struct role *role, uint64_t term, enum role_answer answer,
     uint64_t revision, uint64_t now_us)
 {
+    if (role->state == ROLE_FORCING && term == role->term) {
+        role__forced(role, answer, revision, now_us);
+        return;
+    }
     if (!role__leads(role) || term != role->term || !role->is_set_sent) {
         return;
     }

@@ -26,10 +26,10 @@ void role__move(struct role *role, enum role_state state, uint64_t now_us);
 /* A term is to be promised, where it is a later one. */
 void role__promise(struct role *role, uint64_t term);
 
-/* True where a primary is heard, or leads here. */
-bool role__hears(const struct role *role, uint64_t now_us);
-
-/* repl/role_candidate.c. Of a candidate: it is none any more. */
+/* repl/role_candidate.c. The answer to SET of FORCING. */
+void role__forced(struct role *role, enum role_answer answer,
+    uint64_t revision, uint64_t now_us);
+/* Of a candidate: it is none any more. */
 void role__give_up(struct role *role, uint64_t now_us);
 void role__campaign(struct role *role, uint64_t now_us);
 /* True: there is an order. */

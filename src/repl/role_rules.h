@@ -25,7 +25,9 @@
     X(DEADLINE, "without copies nothing is acknowledged without a lease")     \
     X(ASK_FIRST, "a primary that others hear is left alone")                  \
     X(ISOLATED, "who has no authority refuses changes")                       \
-    X(CAUGHT_UP, "doubt ends with all that the primary had")
+    X(CAUGHT_UP, "doubt ends with all that the primary had")                  \
+    X(SURE, "and with no less than counts by the level")                      \
+    X(ALONE, "who leads without enough promises is the only voter before")
 
 enum role_rule {
 #define X(name, text) ROLE_RULE_##name,

@@ -21,21 +21,75 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Which primary is known here. */
+static void
+view_primary(const struct node *node, struct link_view *view)
+{
+    const struct link_replica *link = &node->receiver.link;
+
+    if (!view->is_replica) {
+        view->primary = node->self.name;
+        view->primary_client = node->self.client;
+    } else if (node->receiver.state == RECEIVER_JOINED &&
+        link->call.state == LINK_REPLICA_FOLLOWING) {
+        view->primary = (struct message_text){
+            (const uint8_t *)link->call.name, link->call.name_len};
+        view->primary_client = (struct message_text){
+            (const uint8_t *)link->call.client, link->call.client_len};
+    }
+}
+
+/* As far above what etcd has given out, or was promised here, as another node
+ * may be that has heard of more. */
+static uint64_t
+term_most(const struct node *node)
+{
+    uint64_t given = node->control.role.look.term;
+    uint64_t promised = node->config.file.promised;
+
+    return (given > promised ? given : promised) + LINK_TERMS_MAX;
+}
+
+/* An ended term's log, too, may be fed from: what counts in it stays. */
+bool
+sender_may_feed(const struct node *node)
+{
+    return (node->state == NODE_STATE_LEADING ||
+               node->state == NODE_STATE_FOLLOWING) &&
+        node_has_log(node) && !node->config.file.is_doubtful &&
+        node->position.history.n > 0 && node->position.applied > 0 &&
+        node->committed > 0;
+}
+
 struct link_view
 sender_view(struct node *node)
 {
     const struct store_position *position = &node->position;
-    bool is_alone = node->config.semi_sync == 0;
+    bool leads = node->state == NODE_STATE_LEADING;
+    bool is_there = node_control_is_there(node);
+    bool is_alone = leads && !is_there && node->config.semi_sync == 0;
+    bool has_log = leads || node_has_log(node);
+    struct link_view view = {.term = node->term,
+        .history = has_log ? &position->history : &node_no_history,
+        .is_asked = node_is_asked(node),
+        .term_most = term_most(node),
+        .is_replica = !leads,
+        .is_doubtful = !has_log || node->config.file.is_doubtful,
+        .has_authority =
+            leads && (!is_there || node_control_has_authority(node))};
 
-    return (struct link_view){.directory = node->directory,
-        .term = node->term,
-        .history = &position->history,
-        .begin = position->begin,
-        .written = position->written,
-        .committed = is_alone
+    if (has_log) {
+        view.directory = node->directory;
+        view.begin = position->begin;
+        view.written = position->written;
+        view.committed = is_alone
             ? position->written
-            : link__earlier(node->committed, position->written),
-        .has_authority = true};
+            : link__earlier(node->committed, position->written);
+        view.fed = link__earlier(view.committed, position->applied);
+        view.may_feed = sender_may_feed(node) && view.fed > 0;
+    }
+    view_primary(node, &view);
+    return view;
 }
 
 /* Nobody can be accepted for now: who is waiting would have the loop spin. Said
@@ -165,6 +219,7 @@ is_counted(const struct node *node, const struct sender_stream *stream)
 
     for (; it != stream; it = it->next) { /* who came last is the first */
         bool has_come = !it->is_refused && !it->is_over &&
+            it->link.purpose == MESSAGE_FOLLOW &&
             it->link.state >= LINK_PRIMARY_JUDGED &&
             it->link.state < LINK_PRIMARY_ENDING;
 
@@ -182,6 +237,10 @@ move_committed(struct node *node)
     unsigned n = 0;
     uint64_t seq;
 
+    if (node_control_is_there(node)) {
+        node_set_committed(node, node_control_committed(node));
+        return;
+    }
     if (node->config.semi_sync == 0) {
         return;
     }
@@ -230,7 +289,7 @@ look_for_replicas(struct node *node)
     unsigned n = 0;
     bool is_few;
 
-    if (node->config.min_replicas == 0) {
+    if (node->config.min_replicas == 0 || node_control_is_there(node)) {
         return;
     }
     for (struct sender_stream *it = sender->streams; it != NULL;
@@ -270,9 +329,14 @@ sender_begin(struct node *node, uint64_t seq)
     lag_begin(&sender->lag, node->position.written,
         node->position.written_bytes, node->now_us);
     commit_waits_begin(&sender->waits, node->position.written);
-    sender->refuses_changes = node->config.min_replicas > 0;
-    sender_take_changes(node);
-    node_set_committed(node, node->config.semi_sync == 0 ? UINT64_MAX : 0);
+    if (node_control_is_there(node)) {
+        sender->refuses_changes = true; /* until they are to be taken */
+        sender_keep_before(node);
+    } else {
+        sender->refuses_changes = node->config.min_replicas > 0;
+        sender_take_changes(node);
+        node_set_committed(node, node->config.semi_sync == 0 ? UINT64_MAX : 0);
+    }
     receiver_clear_remains(node);
 }
 
@@ -283,7 +347,9 @@ sender_end(struct node *node, bool in_full)
 
     for (struct sender_stream *it = sender->streams; it != NULL;
          it = it->next) {
-        if (!it->is_over) {
+        bool is_asker = it->link.purpose == MESSAGE_PROMISE;
+
+        if (!it->is_over && (in_full || !is_asker)) {
             sender_end_stream(it, false);
         } else if (it->is_parked) {
             sender_leave_place(it);
@@ -291,6 +357,7 @@ sender_end(struct node *node, bool in_full)
             wire_close(&it->wire);
         }
     }
+    sender_leave_before(node);
     sender_stop_copies(node);
     if (!in_full) {
         return;
@@ -310,39 +377,41 @@ is_place_over(const struct node *node, const struct sender_stream *place)
         bool has_place = /* what is worked on is the other thread's */
             it->is_parked || (!it->is_working && it->is_followed);
 
-        if (it != place && has_place && it->opened_us >= place->opened_us &&
-            sender_is_same(it, place)) {
+        if (it != place && has_place &&
+            it->link.purpose == place->link.purpose &&
+            it->opened_us >= place->opened_us && sender_is_same(it, place)) {
             return true;
         }
     }
     return node->now_us - place->parked_us >= SENDER_KEPT_MS * UINT64_C(1000);
 }
 
-/* The place that is kept for longest goes where there are too many. What is
- * committed depends on none of them, and as many as can be connected keep
- * theirs: those whose return answers may wait for. */
+/* Of those who come for that, the place that is kept for longest goes where
+ * there are too many. What is committed depends on none of them, and as many as
+ * can be connected keep theirs: those whose return answers may wait for. */
 static void
-bound_places(struct node *node)
+bound_places(struct node *node, enum message_purpose purpose, unsigned n_max)
 {
     struct sender_stream *longest = NULL;
     unsigned n = 0;
 
     for (struct sender_stream *it = node->sender.streams; it != NULL;
          it = it->next) {
-        if (it->is_parked) {
+        if (it->is_parked && it->link.purpose == purpose) {
             n++;
             if (longest == NULL || it->parked_us < longest->parked_us) {
                 longest = it;
             }
         }
     }
-    if (n <= SENDER_PLACES_MAX) {
+    if (n <= n_max) {
         return;
     }
     log_line(node->config.logger, LOG_WARNING,
-        "more than %d replicas are away: the log is kept no more for %.*s, "
+        "more than %u %s are away: the log is kept no more for %.*s, "
         "which has been for %llu s",
-        SENDER_PLACES_MAX, (int)longest->link.name_len, longest->link.name,
+        n_max, purpose == MESSAGE_FEED ? "feeds" : "replicas",
+        (int)longest->link.name_len, longest->link.name,
         (unsigned long long)((node->now_us - longest->parked_us) / 1000000));
     node->figures.places_dropped++;
     sender_leave_place(longest);
@@ -352,6 +421,7 @@ bound_places(struct node *node)
 void
 sender_turn(struct node *node)
 {
+    const struct sender *sender = &node->sender;
     struct sender_stream *next;
 
     look_at_pause(node);
@@ -368,11 +438,31 @@ sender_turn(struct node *node)
             sender_leave_place(it);
         }
     }
-    bound_places(node);
+    if (sender->before != NULL &&
+        node->now_us - sender->before->since_us >=
+            SENDER_KEPT_MS * UINT64_C(1000)) {
+        sender_leave_before(node);
+    }
+    bound_places(node, MESSAGE_FOLLOW, SENDER_PLACES_MAX);
+    bound_places(node, MESSAGE_FEED, NODE_FEEDS_MAX);
     sender_look_at_copies(node);
     if (node->state == NODE_STATE_LEADING) {
         look_for_replicas(node);
     }
+}
+
+struct sender_stream *
+sender_find_asker(struct node *node, const struct node_name *name)
+{
+    struct sender_stream *it = node->sender.streams;
+
+    while (it != NULL &&
+        (it->is_over || it->link.state != LINK_PRIMARY_ANSWERING ||
+            it->link.name_len != name->len ||
+            memcmp(it->link.name, name->text, name->len) != 0)) {
+        it = it->next; /* who came last is the first */
+    }
+    return it;
 }
 
 bool

@@ -6,7 +6,9 @@
  * for the disk.
  *
  * When a replica has gone, its place in the log is kept for SENDER_KEPT_MS, at
- * what it has acknowledged: that may be behind what was read for it.
+ * what it has acknowledged: that may be behind what was read for it. One that
+ * led before has no place, since it has never followed: in a group that etcd
+ * decides the end of its term is kept for as long.
  *
  * What can go wrong: the disk, memory; the replica is too far behind, and the
  * log has gone. */
@@ -37,29 +39,26 @@ on_more(struct wal_follow *follow)
     bell_ring(&stream->node->bell);
 }
 
-/* Room for so many more bytes in the frame. False: memory is out. */
-static bool
-make_room(struct sender_stream *stream, size_t more)
+uint8_t *
+sender__make_room(struct sender_stream *stream, size_t more)
 {
     size_t need = FRAME_HEAD + stream->n_bytes + more;
     uint8_t *frame;
 
-    if (need <= stream->capacity) {
-        return true;
+    if (need > stream->capacity) {
+        need = need < FRAME_USUAL ? (size_t)FRAME_USUAL : need;
+        frame = realloc(stream->frame, need);
+        if (frame == NULL) {
+            return NULL;
+        }
+        stream->frame = frame;
+        stream->capacity = need;
     }
-    need = need < FRAME_USUAL ? (size_t)FRAME_USUAL : need;
-    frame = realloc(stream->frame, need);
-    if (frame == NULL) {
-        return false;
-    }
-    stream->frame = frame;
-    stream->capacity = need;
-    return true;
+    return stream->frame + FRAME_HEAD + stream->n_bytes;
 }
 
-/* 0; or why there is no next batch, which is not an error at the end. */
-static int
-next_batch(struct sender_stream *stream)
+int
+sender__next_batch(struct sender_stream *stream)
 {
     int err;
 
@@ -76,6 +75,40 @@ next_batch(struct sender_stream *stream)
     return err;
 }
 
+/* All batches that there are, as far as they go into one frame. */
+static int
+gather_all(struct sender_stream *stream)
+{
+    int err = 0;
+
+    while (err == 0) {
+        uint8_t *at;
+        size_t len;
+
+        err = sender__next_batch(stream);
+        if (err != 0 || !stream->has_batch) {
+            break;
+        }
+        len = MESSAGE_BATCH_BYTES + (size_t)stream->batch.len;
+        if (stream->n_bytes > 0 &&
+            stream->n_bytes + len > STREAM_BATCHES_BYTES) {
+            break;
+        }
+        at = sender__make_room(stream, len);
+        if (at == NULL) {
+            err = ERR_NO_MEMORY;
+            break;
+        }
+        message_put_batch(at, stream->batch.seq, stream->batch.len);
+        memcpy(at + MESSAGE_BATCH_BYTES, stream->batch.payload,
+            stream->batch.len);
+        stream->n_bytes += len;
+        stream->last = stream->batch.seq;
+        stream->has_batch = false;
+    }
+    return stream->n_bytes > 0 ? 0 : err;
+}
+
 /* Gathers batches for one frame. The pool's thread, or the node's. */
 static void
 gather(struct sender_stream *stream)
@@ -89,32 +122,11 @@ gather(struct sender_stream *stream)
             stream->behind + 1, node->config.backlog_bytes, on_more);
         stream->is_followed = err == 0;
     }
-    while (err == 0) {
-        uint8_t *at;
-        size_t len;
-
-        err = next_batch(stream);
-        if (err != 0 || !stream->has_batch) {
-            break;
-        }
-        len = MESSAGE_BATCH_BYTES + (size_t)stream->batch.len;
-        if (stream->n_bytes > 0 &&
-            stream->n_bytes + len > STREAM_BATCHES_BYTES) {
-            break;
-        }
-        if (!make_room(stream, len)) {
-            err = ERR_NO_MEMORY;
-            break;
-        }
-        at = stream->frame + FRAME_HEAD + stream->n_bytes;
-        message_put_batch(at, stream->batch.seq, stream->batch.len);
-        memcpy(at + MESSAGE_BATCH_BYTES, stream->batch.payload,
-            stream->batch.len);
-        stream->n_bytes += len;
-        stream->last = stream->batch.seq;
-        stream->has_batch = false;
+    if (err == 0) {
+        err = stream->feed != NULL ? sender__gather_feed(stream)
+                                   : gather_all(stream);
     }
-    stream->fill_err = stream->n_bytes > 0 ? 0 : err;
+    stream->fill_err = err;
 }
 
 static void
@@ -156,11 +168,21 @@ sender_send_batches(struct sender_stream *stream)
     size_t len;
 
     stream->has_filled = false;
+    if (stream->feed != NULL) {
+        sender_send_feed(stream);
+        shrink(stream);
+        return;
+    }
     if (stream->fill_err != 0) {
         sender_break(stream, err_file_text(stream->fill_err));
         return;
     }
     if (stream->n_bytes == 0) {
+        return;
+    }
+    if (stream->link.switch_seq != 0 &&
+        stream->last > stream->link.switch_seq) {
+        sender_break(stream, "this node hands over"); /* it was far behind */
         return;
     }
     if (stream->last > node->position.written) {
@@ -175,6 +197,33 @@ sender_send_batches(struct sender_stream *stream)
     shrink(stream);
 }
 
+static void
+begin_work(struct sender_stream *stream)
+{
+    stream->is_working = true;
+    stream->work.data = stream;
+    uv_queue_work(&stream->node->loop, &stream->work, on_work, on_worked);
+}
+
+/* What a feed is sent is looked through: never on the node's thread. Where it
+ * is behind there is a batch up to `most`, so it is not asked in vain again and
+ * again; where the log is just being written anew it is, once a while. */
+static void
+begin_feed(struct sender_stream *stream)
+{
+    struct node *node = stream->node;
+    bool is_vain = stream->feed->is_all_told && stream->is_followed &&
+        stream->last == stream->behind;
+
+    if (is_vain && node->now_us - stream->feed->asked_us < LINK_NEWS_US) {
+        node_wake_at(node, stream->feed->asked_us + LINK_NEWS_US);
+        return;
+    }
+    stream->feed->asked_us = node->now_us;
+    stream->feed->most = sender_view(node).fed;
+    begin_work(stream);
+}
+
 bool
 sender_begin_batches(struct sender_stream *stream, uint64_t behind)
 {
@@ -183,6 +232,10 @@ sender_begin_batches(struct sender_stream *stream, uint64_t behind)
         atomic_load_explicit(&stream->has_more, memory_order_acquire);
 
     stream->behind = behind;
+    if (stream->feed != NULL) {
+        begin_feed(stream);
+        return false;
+    }
     if (stream->is_at_end && !has_more && !stream->has_batch) {
         node_wake_at(stream->node, stream->node->now_us + LINK_BEAT_US);
         return false;
@@ -193,9 +246,7 @@ sender_begin_batches(struct sender_stream *stream, uint64_t behind)
         stream->has_filled = true;
         return true;
     }
-    stream->is_working = true;
-    stream->work.data = stream;
-    uv_queue_work(&stream->node->loop, &stream->work, on_work, on_worked);
+    begin_work(stream);
     return false;
 }
 
@@ -258,7 +309,7 @@ on_log_left(uv_work_t *work, int status)
     (void)status;
     if (!stream->is_kept) {
         sender_free(stream);
-    } else if (node->state != NODE_STATE_LEADING) {
+    } else if (!sender_keeps_places(stream)) {
         sender_leave_place(stream);
     } else {
         stream->is_parked = true;
@@ -272,8 +323,70 @@ sender_leave_log(struct sender_stream *stream)
     ASSERT(stream->is_over && !stream->is_working);
     free(stream->frame);
     stream->frame = NULL;
+    sender_feed_end(&stream->feed); /* a place needs none of it */
     stream->is_leaving = stream->is_followed;
     stream->is_followed = false;
     stream->work.data = stream;
     uv_queue_work(&stream->node->loop, &stream->work, leave_log, on_log_left);
+}
+
+/* ---- the end of the term before ---- */
+
+/* The thread may wait for the disk where a term begins. */
+void
+sender_keep_before(struct node *node)
+{
+    const struct history *history = &node->position.history;
+    struct store *store = node->config.store;
+    uint64_t bytes_max = node->config.backlog_bytes;
+    struct sender_before *before;
+    uint64_t last;
+
+    ASSERT(node->sender.before == NULL);
+    if (history->n < 2) {
+        return; /* nobody has led before */
+    }
+    before = calloc(1, sizeof *before);
+    if (before == NULL) {
+        return; /* who led may have to take a snapshot */
+    }
+    last = history->at[history->n - 2].last;
+    /* a checkpoint may need nothing of that term any more */
+    if (store_follow(store, &before->kept, last, bytes_max, on_kept_more) !=
+            0 &&
+        store_follow(store, &before->kept, node->sender.term_seq, bytes_max,
+            on_kept_more) != 0) {
+        free(before);
+        return;
+    }
+    before->since_us = node->now_us;
+    node->sender.before = before;
+}
+
+static void
+leave_before(uv_work_t *work)
+{
+    struct sender_before *before = work->data;
+
+    wal_follow_close(&before->kept);
+}
+
+static void
+on_before_left(uv_work_t *work, int status)
+{
+    (void)status;
+    free(work->data);
+}
+
+void
+sender_leave_before(struct node *node)
+{
+    struct sender_before *before = node->sender.before;
+
+    if (before != NULL) {
+        node->sender.before = NULL;
+        before->work.data = before;
+        uv_queue_work(
+            &node->loop, &before->work, leave_before, on_before_left);
+    }
 }

@@ -23,6 +23,10 @@ void sender_open(struct node *node, int fd);
 /* What is to be done now. */
 void sender_turn_stream(struct sender_stream *stream);
 
+/* True where the place in the log of one that has gone is kept: of a replica by
+ * a primary; of a feed by any node that may feed. */
+bool sender_keeps_places(const struct sender_stream *stream);
+
 /* The stream is used no more. gently: the other end is to read what is on its
  * way. Once more is fine. */
 void sender_end_stream(struct sender_stream *stream, bool gently);
@@ -48,12 +52,26 @@ bool sender_begin_batches(struct sender_stream *stream, uint64_t behind);
 /* Sends what was gathered. */
 void sender_send_batches(struct sender_stream *stream);
 
+/* The next batch of the log is there (has_batch), if there is one: 0; or why
+ * there is none, which is not an error at the end. Who gathers. */
+int sender__next_batch(struct sender_stream *stream);
+
+/* Where the next bytes of the frame go, with room for so many more; NULL:
+ * memory is out. Who gathers. */
+uint8_t *sender__make_room(struct sender_stream *stream, size_t more);
+
 /* Of a stream that is over: it reads no more, if it did, and its place is kept,
  * if it is to be. It may be freed. */
 void sender_leave_log(struct sender_stream *stream);
 
 /* The place is kept no more; it is freed. */
 void sender_leave_place(struct sender_stream *stream);
+
+/* The term begins: the end of the one before is kept. May wait for the disk. */
+void sender_keep_before(struct node *node);
+
+/* No more, if it is; from sender_turn on, or at an end. */
+void sender_leave_before(struct node *node);
 
 /* sender_copy.c: */
 

@@ -5,10 +5,13 @@
  *                BATCHES  --> sender_batches.c --> the socket
  *                COPY     --> sender_copy.c --> the socket
  *                WAIT     --> a frame, the log, the clock
+ *                a question of a candidate --> peers.c
  *                CLOSE    --> the socket ends; the place in the log is kept
  *
  * At most one frame waits to be written, and one is gathered. Who comes to a
- * node that is no primary is told so and closed; also a replica too many.
+ * node that is no primary is told so and closed; also a replica too many. Where
+ * candidates are answered, or feeds are sent what they want, that is said only
+ * to who wants to follow.
  *
  * Until it has proved who it is an end is a stranger. These have places of
  * their own: whoever connects gets one, and the oldest stranger goes for it. So
@@ -18,6 +21,7 @@
  * What can go wrong: who connects, and each frame. It ends the connection. */
 #include "base/assert.h"
 #include "base/err.h"
+#include "repl/forward_in.h"
 #include "repl/node_priv.h"
 #include "repl/sender_priv.h"
 
@@ -47,6 +51,7 @@ sender_free(struct sender_stream *stream)
     stream->node->sender.n_all--;
     stream_reader_fini(&stream->reader);
     free(stream->frame);
+    sender_feed_end(&stream->feed);
     stream->magic = 0;
     free(stream);
 }
@@ -76,19 +81,43 @@ on_wire_closed(struct wire *wire)
     sender_release(stream);
 }
 
+/* Of which it is one, once it is known. */
+static unsigned *
+count_of(struct sender_stream *stream)
+{
+    struct sender *sender = &stream->node->sender;
+
+    return stream->link.purpose == MESSAGE_FOLLOW ? &sender->n_streams
+        : stream->link.purpose == MESSAGE_FEED    ? &sender->n_feeds
+                                                  : &sender->n_peers;
+}
+
+bool
+sender_keeps_places(const struct sender_stream *stream)
+{
+    const struct node *node = stream->node;
+
+    return stream->link.purpose == MESSAGE_FEED
+        ? sender_may_feed(node)
+        : node->state == NODE_STATE_LEADING;
+}
+
 void
 sender_end_stream(struct sender_stream *stream, bool gently)
 {
     struct sender *sender = &stream->node->sender;
 
+    forward_in_end(stream);
     if (!stream->is_over) {
         stream->is_over = true;
         stream->keeps_place = stream->is_told &&
             stream->link.end.reason != LINK_BEHIND &&
-            stream->node->state == NODE_STATE_LEADING;
+            stream->link.end.reason != LINK_GONE &&
+            sender_keeps_places(stream);
+        node_control_unlinked(stream);
         sender_leave_copy(stream);
         sender->n_refused -= stream->is_refused;
-        sender->n_streams -= stream->is_known;
+        *count_of(stream) -= stream->is_known;
     }
     if (gently) {
         wire_end(&stream->wire);
@@ -108,6 +137,10 @@ level_of(struct sender_stream *stream, enum log_level level)
 
     if (stream->is_told) {
         return level;
+    }
+    if (stream->is_known && stream->link.purpose == MESSAGE_PROMISE &&
+        level == LOG_INFO) {
+        return LOG_DEBUG; /* it comes when it has something to ask */
     }
     if (sender->n_lines == 0 ||
         node->now_us - sender->lines_us >= SENDER_LINES_MS * UINT64_C(1000)) {
@@ -140,17 +173,38 @@ name_of(const struct sender_stream *stream)
         : (struct message_text){(const uint8_t *)unknown, sizeof unknown - 1};
 }
 
+static const char *
+what_of(const struct sender_stream *stream)
+{
+    return stream->link.purpose == MESSAGE_FEED ? "feed"
+        : stream->link.purpose == MESSAGE_PROMISE ||
+            stream->link.purpose == MESSAGE_FETCH
+        ? "node"
+        : "replica";
+}
+
 /* It has promised a term above this one's, or this one to another primary: so
- * that it is known to who asks. */
-static void
+ * that it is known to who asks. But nobody makes this node begin a term that
+ * leaves few behind it, or none. What is to be done about it. */
+static const char *
 note_newer_term(struct sender_stream *stream)
 {
     struct node *node = stream->node;
     uint64_t term = stream->link.end.term;
 
+    if (node_control_is_there(node)) { /* etcd gives terms out */
+        node_control_saw(node, term);
+        return "";
+    }
+    if (term > node->term + LINK_TERMS_MAX) {
+        return "; that cannot come of promotions: no term above it begins "
+               "here, and that node has to begin with an empty directory";
+    }
     if (term > node->refused_term) {
         node->refused_term = term;
     }
+    return "; if this node is the right primary, say replicaof no one here, "
+           "and it begins a later one";
 }
 
 /* Says why a link has ended, and ends the stream. */
@@ -160,22 +214,22 @@ end_link(struct sender_stream *stream)
     const struct link_end *end = &stream->link.end;
     struct message_text name = name_of(stream);
     bool is_newer =
-        end->reason == LINK_NEWER_TERM || end->reason == LINK_SAME_TERM;
+        (end->reason == LINK_NEWER_TERM || end->reason == LINK_SAME_TERM) &&
+        stream->link.purpose == MESSAGE_FOLLOW;
+    bool is_usual = end->reason == LINK_CUT || end->reason == LINK_FETCHED;
+    bool is_early = end->reason == LINK_NO_PRIMARY &&
+        node_control_is_candidate(stream->node); /* it comes again at once */
     char why[512];
 
     node_count_end(stream->node, end);
     stream->node->figures.behind += end->reason == LINK_BEHIND;
     node_end_text(end, why, sizeof why);
     log_line(stream->node->config.logger,
-        level_of(stream, end->reason == LINK_CUT ? LOG_INFO : LOG_WARNING),
-        "replica %.*s at %s: %s%s", (int)name.len, (const char *)name.at,
-        stream->address, why,
-        is_newer ? "; if this node is the right primary, say replicaof no one "
-                   "here, and it begins a later one"
-                 : "");
-    if (is_newer) {
-        note_newer_term(stream);
-    }
+        is_early ? LOG_DEBUG
+                 : level_of(stream, is_usual ? LOG_INFO : LOG_WARNING),
+        "%s %.*s at %s: %s%s", what_of(stream), (int)name.len,
+        (const char *)name.at, stream->address, why,
+        is_newer ? note_newer_term(stream) : "");
     sender_end_stream(stream, end->reason != LINK_TIMEOUT);
 }
 
@@ -185,8 +239,8 @@ sender_break(struct sender_stream *stream, const char *why)
     struct message_text name = name_of(stream);
 
     log_line(stream->node->config.logger, level_of(stream, LOG_INFO),
-        "replica %.*s at %s: %s", (int)name.len, (const char *)name.at,
-        stream->address, why);
+        "%s %.*s at %s: %s", what_of(stream), (int)name.len,
+        (const char *)name.at, stream->address, why);
     sender_end_stream(stream, false);
 }
 
@@ -212,7 +266,7 @@ sender_refuse(
 
     send_error(stream, code, text, stream->link.term, stream->link.session);
     log_line(stream->node->config.logger, level_of(stream, LOG_WARNING),
-        "replica %.*s at %s is refused: %s", (int)name.len,
+        "%s %.*s at %s is refused: %s", what_of(stream), (int)name.len,
         (const char *)name.at, stream->address, text);
     sender_end_stream(stream, true);
 }
@@ -224,7 +278,32 @@ sender_refuse(
 static bool
 has_begun(const struct node *node)
 {
-    return node->position.written >= node->sender.term_seq;
+    return node->state != NODE_STATE_LEADING ||
+        node->position.written >= node->sender.term_seq;
+}
+
+static void
+take_yours(struct sender_stream *stream, const struct stream_frame *frame)
+{
+    const struct link_primary *link = &stream->link;
+    const struct message_promise *question = &link->question;
+    struct node *node = stream->node;
+    struct stream_fault fault = {0};
+    struct node_name name;
+
+    if (frame->type == STREAM_REQUEST) {
+        if (!forward_in_take(stream, frame, &fault)) {
+            link_primary_wrong(&stream->link, &fault);
+        }
+    } else if (frame->type == STREAM_HAVE) {
+        sender_take_have(stream, frame);
+    } else if (frame->type == STREAM_WANT) {
+        sender_feed_begin(stream);
+    } else if (node_is_asked(node) &&
+        node_name_set(&name, link->name, link->name_len)) {
+        node->peers.calls->asked_fn(node, &name, question->term,
+            question->last, (question->flags & PROMISE_ASKS_ONLY) != 0);
+    }
 }
 
 /* Takes the frames that are there, as far as they can be taken. */
@@ -238,7 +317,7 @@ take_frames(struct sender_stream *stream)
         node_wake_at(node, node->now_us + BEGIN_LOOK_US);
         return;
     }
-    while (sender_may_take(stream)) {
+    while (!stream->is_over && sender_may_take(stream)) {
         const uint8_t *bytes = stream->in + stream->in_at;
         size_t len = stream->in_len - stream->in_at;
         struct stream_frame frame;
@@ -256,9 +335,11 @@ take_frames(struct sender_stream *stream)
         step = link_primary_take(&stream->link, &view, &frame, node->now_us);
         stream->reader.session = stream->link.session;
         if (step == LINK_YOURS) {
-            sender_take_have(stream, &frame);
+            take_yours(stream, &frame);
         } else if (step == LINK_ENDING) {
             return;
+        } else if (frame.type == STREAM_ACK) {
+            node_control_acked(stream);
         }
     }
 }
@@ -300,11 +381,54 @@ find_earlier(const struct sender_stream *stream)
 {
     struct sender_stream *it = stream->next;
 
-    while (
-        it != NULL && (!sender_is_known(it) || !sender_is_same(it, stream))) {
+    while (it != NULL &&
+        (!it->is_known || it->is_over ||
+            it->link.purpose != stream->link.purpose ||
+            !sender_is_same(it, stream))) {
         it = it->next;
     }
     return it;
+}
+
+/* A node that asks, or fetches, has proved who it is; it does so by one
+ * connection. False: there are too many; it is told so. */
+static bool
+admit_peer(struct sender_stream *stream)
+{
+    struct sender *sender = &stream->node->sender;
+    struct sender_stream *earlier = find_earlier(stream);
+
+    if (earlier != NULL) {
+        sender_break(earlier, "it has come anew");
+    }
+    if (sender->n_peers >= SENDER_PEERS_MAX) {
+        stream->node->figures.refused++;
+        sender_refuse(stream, MESSAGE_BUSY, "too many nodes ask");
+        return false;
+    }
+    stream->is_known = true;
+    sender->n_peers++;
+    return true;
+}
+
+/* The same of a feed. */
+static bool
+admit_feed(struct sender_stream *stream)
+{
+    struct sender *sender = &stream->node->sender;
+    struct sender_stream *earlier = find_earlier(stream);
+
+    if (earlier != NULL) {
+        sender_break(earlier, "it has come anew");
+    }
+    if (sender->n_feeds >= NODE_FEEDS_MAX) {
+        stream->node->figures.refused++;
+        sender_refuse(stream, MESSAGE_BUSY, "too many feeds");
+        return false;
+    }
+    stream->is_known = true;
+    sender->n_feeds++;
+    return true;
 }
 
 /* A stranger has proved who it is. False: there are too many replicas; it is
@@ -316,6 +440,12 @@ admit(struct sender_stream *stream)
     struct sender *sender = &node->sender;
     struct sender_stream *earlier = find_earlier(stream);
 
+    if (stream->link.purpose == MESSAGE_FEED) {
+        return admit_feed(stream);
+    }
+    if (stream->link.purpose != MESSAGE_FOLLOW) {
+        return admit_peer(stream);
+    }
     if (sender->n_streams >= NODE_STREAMS_MAX && earlier != NULL) {
         sender_break(earlier, "it has come anew");
     }
@@ -339,6 +469,7 @@ tell_begin(struct sender_stream *stream)
         return;
     }
     stream->is_told = true;
+    node_control_linked(stream);
     sender_end_copies_of(stream);
     node->figures.sync_partial_ok++;
     log_line(node->config.logger, LOG_INFO,
@@ -358,8 +489,12 @@ do_next(struct sender_stream *stream, const struct link_view *view)
     if (before == LINK_PRIMARY_JUDGED && !admit(stream)) {
         return false;
     }
+    if (before == LINK_PRIMARY_STREAMING && forward_in_send(stream)) {
+        return true;
+    }
     link_primary_next(&stream->link, view, node->now_us, out, &order);
-    if (before == LINK_PRIMARY_JUDGED) {
+    if (before == LINK_PRIMARY_JUDGED &&
+        stream->link.purpose == MESSAGE_FOLLOW) {
         node->figures.sync_full += stream->link.verdict == MESSAGE_SNAPSHOT;
         node->figures.sync_partial_err += stream->link.verdict == MESSAGE_CUT;
         tell_begin(stream);
@@ -416,7 +551,8 @@ sender_turn_stream(struct sender_stream *stream)
         struct link_view view = sender_view(stream->node);
 
         if (stream->has_filled) {
-            if (stream->link.state == LINK_PRIMARY_STREAMING) {
+            if (link_primary_is_sent_log(&stream->link) ||
+                stream->link.state == LINK_PRIMARY_FEEDING) {
                 sender_send_batches(stream);
                 n++;
             }
@@ -527,7 +663,8 @@ sender_open(struct node *node, int fd)
 {
     struct sender *sender = &node->sender;
     struct sender_stream *stream = calloc(1, sizeof *stream);
-    bool is_refused = node->state != NODE_STATE_LEADING;
+    bool is_refused = node->state != NODE_STATE_LEADING &&
+        !node_is_asked(node) && !sender_may_feed(node);
 
     node->figures.refused += is_refused;
     if (!is_refused) {

@@ -29,10 +29,12 @@ enum {
     STREAM_BATCHES_BYTES = 256
         << 10, /* as much goes into one frame of batches;
                                        * a single batch may be longer */
-    STREAM_DATA_MAX = 256 << 10
+    STREAM_DATA_MAX = 256 << 10,
+    STREAM_REQUEST_MAX = 64 << 10, /* bytes of commands in a REQUEST */
+    STREAM_REPLY_MAX = 256 << 10   /* bytes of replies in a REPLY */
 };
 
-/* Type, name, least and most bytes of the body. 17 is not given out yet. */
+/* Type, name, least and most bytes of the body. */
 #define STREAM_TYPES(X)                                                       \
     X(1, CHALLENGE, 16, 16)                                                   \
     X(2, HELLO, 111, 2200)                                                    \
@@ -50,7 +52,11 @@ enum {
     X(14, DATA, 8 + 1, 8 + STREAM_DATA_MAX)                                   \
     X(15, END, 12, 12)                                                        \
     X(16, SWITCH, 8, 8)                                                       \
-    X(18, ERROR, 5, 300)
+    X(17, WANT, 2, 65)                                                        \
+    X(18, ERROR, 5, 300)                                                      \
+    X(19, SOURCE, 20, 20)                                                     \
+    X(20, REQUEST, 9 + 1, 9 + STREAM_REQUEST_MAX)                             \
+    X(21, REPLY, 17, 17 + STREAM_REPLY_MAX)
 
 enum stream_type {
 #define X(number, name, least, most) STREAM_##name = (number),

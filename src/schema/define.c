@@ -9,6 +9,14 @@
  *   add column COUNTER NAME marks=COLUMN|ID.COLUMN unread=U
  *                    [unmarked=all|none] [forget=N] [suffix=S] [flags=N]
  *   add column COUNTER NAME follows=COLUMN [suffix=S] [flags=N]
+ *   add column COUNTER NAME members=exact [max=N] [member=N]
+ *                    [counts=COLUMN] [suffix=S] [flags=N]
+ *   add column COUNTER NAME members=about memory=BYTES [error=N] [member=N]
+ *                    [counts=COLUMN] [suffix=S] [flags=N]
+ *   change counter NAME [absent=] [overflow=] [exptime=] [maxjump=]
+ *                       [cold=] [cold_after=]
+ *   change column COUNTER NAME [name=NEW] [suffix=S] [max=N] [hint=N]
+ *                              [flags=N] [memory=BYTES]
  *   drop column COUNTER NAME NAME
  *   drop counter NAME NAME
  *
@@ -122,15 +130,15 @@ cut_option(const struct schema_word *word, struct schema_word *name,
     return true;
 }
 
-/* One option of "add counter"; given notes each by its number, one with two
- * fields by both of theirs. */
+/* One option of "add counter" or "change counter"; given notes each by its
+ * bit, one with two fields by both of theirs. */
 static int
 parse_counter_option(
-    const struct schema_word *word, struct schema_edit *out, unsigned *given)
+    const struct schema_word *word, struct schema_edit *out, uint32_t *given)
 {
     struct schema_counter *counter = &out->counter;
     struct schema_word name, value;
-    unsigned bit = 1, found = 0;
+    uint32_t found = 0;
     bool is_value = false;
 
     if (!cut_option(word, &name, &value)) {
@@ -140,9 +148,8 @@ parse_counter_option(
     if (word_is(&name, option)) {                                             \
         counter->field = word_is(&value, yes);                                \
         is_value = is_value || counter->field || word_is(&value, no);         \
-        found |= bit;                                                         \
-    }                                                                         \
-    bit <<= 1;
+        found |= UINT32_C(1) << SCHEMA_BIT_##field;                           \
+    }
     SCHEMA_COUNTER_OPTIONS(X)
 #undef X
     if (found != 0) {
@@ -154,14 +161,13 @@ parse_counter_option(
     }
 #define X(field, option)                                                      \
     if (word_is(&name, option)) {                                             \
-        if ((*given & bit) != 0 ||                                            \
+        if ((*given >> SCHEMA_BIT_##field & 1) != 0 ||                        \
             !num_parse_u64(value.text, value.len, &counter->field)) {         \
             return ERR_BAD_OPTION;                                            \
         }                                                                     \
-        *given |= bit;                                                        \
+        *given |= UINT32_C(1) << SCHEMA_BIT_##field;                          \
         return 0;                                                             \
-    }                                                                         \
-    bit <<= 1;
+    }
     SCHEMA_COUNTER_NUMBERS(X)
 #undef X
     if (word_is(&name, SCHEMA_LARGEST) && !out->has_largest &&
@@ -176,7 +182,7 @@ static int
 parse_add_counter(
     const struct schema_word *word, size_t n_words, struct schema_edit *out)
 {
-    unsigned given = 0;
+    uint32_t given = 0;
     int err;
 
     if (n_words < 1) {
@@ -313,6 +319,14 @@ has_members_option(const struct options *options)
         options->given[SCHEMA_OPTION_counts];
 }
 
+/* True where an option is given that only members=about has. */
+static bool
+has_about_option(const struct options *options)
+{
+    return options->given[SCHEMA_OPTION_memory] ||
+        options->given[SCHEMA_OPTION_error];
+}
+
 static int
 parse_values(const struct options *options, struct schema_column *column)
 {
@@ -323,6 +337,9 @@ parse_values(const struct options *options, struct schema_column *column)
     }
     if (has_members_option(options)) {
         return ERR_NOT_MEMBERS;
+    }
+    if (has_about_option(options)) {
+        return ERR_NOT_ABOUT;
     }
     err = parse_widths(options, column);
     if (err == 0) {
@@ -386,6 +403,9 @@ parse_mark(const struct options *options, struct schema_edit *out)
     if (has_members_option(options)) {
         return ERR_NOT_MEMBERS;
     }
+    if (has_about_option(options)) {
+        return ERR_NOT_ABOUT;
+    }
     if (!options->given[SCHEMA_OPTION_unread]) {
         return ERR_MARK_NEEDS;
     }
@@ -408,7 +428,8 @@ parse_list(const struct options *options, struct schema_edit *out)
 
     out->column.kind = SCHEMA_FOLLOWS;
     if (has_number_option(options) || has_mark_option(options) ||
-        has_members_option(options) || options->given[SCHEMA_OPTION_marks]) {
+        has_members_option(options) || has_about_option(options) ||
+        options->given[SCHEMA_OPTION_marks]) {
         return ERR_LIST_OPTIONS;
     }
     if (parse_reference(followed, &out->source) != 0) {
@@ -417,18 +438,17 @@ parse_list(const struct options *options, struct schema_edit *out)
     return parse_suffix_and_flags(options, &out->column);
 }
 
-/* The number under which members are stored is above them in the ids of their
- * pairs: it has the bits that they leave. */
+/* member= and, up to max_bits_max, max=. */
 static int
-parse_members_widths(
-    const struct options *options, struct schema_column *column)
+parse_members_bits(const struct options *options, uint64_t max_bits_max,
+    int max_err, struct schema_column *column)
 {
     uint64_t max, member;
     int err = parse_number(options, SCHEMA_OPTION_max, SCHEMA_MEMBERS_MAX_BITS,
-        SCHEMA_VALUE_BITS_MAX, ERR_MEMBERS_MAX, &max);
+        max_bits_max, max_err, &max);
 
     if (err == 0 && max == 0) {
-        err = ERR_MEMBERS_MAX;
+        err = max_err;
     }
     if (err == 0) {
         err = parse_number(options, SCHEMA_OPTION_member,
@@ -443,19 +463,77 @@ parse_members_widths(
     }
     column->value_bits = (uint8_t)max;
     column->member_bits = (uint8_t)member;
-    column->max_bits = (uint8_t)(SCHEMA_BITS_MAX - member);
-    column->hint_bits = SCHEMA_MEMBERS_HINT_BITS;
     return 0;
+}
+
+/* The number under which members are stored is above them in the ids of their
+ * pairs: it has the bits that they leave. */
+static int
+parse_exact(const struct options *options, struct schema_column *column)
+{
+    int err = parse_members_bits(
+        options, SCHEMA_VALUE_BITS_MAX, ERR_MEMBERS_MAX, column);
+
+    column->max_bits = (uint8_t)(SCHEMA_BITS_MAX - column->member_bits);
+    column->hint_bits = SCHEMA_MEMBERS_HINT_BITS;
+    return err == 0 && has_about_option(options) ? ERR_NOT_ABOUT : err;
+}
+
+/* A number of bytes, with a unit or without. */
+static int
+parse_memory(const struct options *options, uint64_t *out)
+{
+    struct schema_word value = options->value[SCHEMA_OPTION_memory];
+    const char *unit = value.len > 0
+        ? memchr(
+              SCHEMA_UNITS, value.text[value.len - 1], sizeof SCHEMA_UNITS - 1)
+        : NULL;
+    unsigned n = unit != NULL ? (unsigned)(unit - SCHEMA_UNITS) + 1 : 0;
+
+    value.len -= unit != NULL;
+    if (value.len == 0 || !num_parse_u64(value.text, value.len, out)) {
+        return ERR_ABOUT_MEMORY;
+    }
+    for (; n > 0 && *out <= SCHEMA_MEMORY_MAX; n--) {
+        *out *= SCHEMA_UNIT_BYTES;
+    }
+    return *out < SCHEMA_MEMORY_MIN || *out > SCHEMA_MEMORY_MAX
+        ? ERR_ABOUT_MEMORY
+        : 0;
+}
+
+static int
+parse_about(const struct options *options, struct schema_column *column)
+{
+    uint64_t error = 0;
+    int err = parse_members_bits(
+        options, SCHEMA_MEMBERS_MAX_BITS, ERR_ABOUT_MAX, column);
+
+    column->hint_bits = SCHEMA_EMPTY_HINT_BITS;
+    column->max_bits = SCHEMA_EMPTY_MAX_BITS;
+    if (err == 0) {
+        err = parse_memory(options, &column->memory);
+    }
+    if (err == 0) {
+        err = parse_number(options, SCHEMA_OPTION_error, SCHEMA_ABOUT_ERROR,
+            SCHEMA_ERROR_MAX, ERR_ABOUT_ERROR, &error);
+    }
+    if (err == 0 && error < SCHEMA_ERROR_MIN) {
+        err = ERR_ABOUT_ERROR;
+    }
+    column->error = (uint16_t)error;
+    return err;
 }
 
 static int
 parse_members(const struct options *options, struct schema_edit *out)
 {
     const struct schema_word *members = &options->value[SCHEMA_OPTION_members];
+    bool is_about = word_is(members, SCHEMA_MEMBERS_ABOUT);
     int err;
 
-    out->column.kind = SCHEMA_MEMBERS;
-    if (!word_is(members, SCHEMA_MEMBERS_EXACT)) {
+    out->column.kind = is_about ? SCHEMA_ABOUT : SCHEMA_MEMBERS;
+    if (!is_about && !word_is(members, SCHEMA_MEMBERS_EXACT)) {
         return ERR_BAD_OPTION;
     }
     if (options->given[SCHEMA_OPTION_hint] ||
@@ -464,7 +542,8 @@ parse_members(const struct options *options, struct schema_edit *out)
         options->given[SCHEMA_OPTION_follows]) {
         return ERR_MEMBERS_OPTIONS;
     }
-    err = parse_members_widths(options, &out->column);
+    err = is_about ? parse_about(options, &out->column)
+                   : parse_exact(options, &out->column);
     if (err == 0 && options->given[SCHEMA_OPTION_counts] &&
         parse_reference(&options->value[SCHEMA_OPTION_counts], &out->source) !=
             0) {
@@ -490,7 +569,8 @@ parse_key(const struct options *options, struct schema_column *column)
     }
     if (max != SCHEMA_BITS_MAX || options->given[SCHEMA_OPTION_suffix] ||
         options->given[SCHEMA_OPTION_flags] || has_mark_option(options) ||
-        has_members_option(options) || options->given[SCHEMA_OPTION_marks] ||
+        has_members_option(options) || has_about_option(options) ||
+        options->given[SCHEMA_OPTION_marks] ||
         options->given[SCHEMA_OPTION_follows] ||
         options->given[SCHEMA_OPTION_members]) {
         return ERR_KEY_WIDTH;
@@ -503,19 +583,6 @@ parse_key(const struct options *options, struct schema_column *column)
     column->max_bits = SCHEMA_BITS_MAX;
     column->hint_bits = (uint8_t)hint;
     return 0;
-}
-
-/* True where a line is of a kind of members that is not there yet: what other
- * options it has, nobody knows. */
-static bool
-is_of_about(const struct schema_word *word, size_t n_words)
-{
-    for (size_t i = 0; i < n_words; i++) {
-        if (word_is(&word[i], "members=" SCHEMA_MEMBERS_ABOUT)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static int
@@ -532,14 +599,14 @@ parse_add_column(
     if (err == 0) {
         err = parse_new_name(&word[1], &out->column.name);
     }
-    if (err == 0 && is_of_about(word + 2, n_words - 2)) {
-        err = ERR_MEMBERS_ABOUT;
-    }
     for (size_t i = 2; i < n_words && err == 0; i++) {
         err = collect_option(&word[i], &options);
     }
     if (err != 0) {
         return err;
+    }
+    if (options.given[SCHEMA_OPTION_name]) {
+        return ERR_BAD_OPTION;
     }
     out->is_key = options.given[SCHEMA_OPTION_primarykey];
     if (out->is_key) {
@@ -554,6 +621,128 @@ parse_add_column(
     return options.given[SCHEMA_OPTION_marks]
         ? parse_mark(&options, out)
         : parse_values(&options, &out->column);
+}
+
+static int
+parse_change_counter(
+    const struct schema_word *word, size_t n_words, struct schema_edit *out)
+{
+    int err;
+
+    if (n_words < 1) {
+        return ERR_BAD_NAME;
+    }
+    err = parse_reference(&word[0], &out->counter.name);
+    for (size_t i = 1; i < n_words && err == 0; i++) {
+        err = parse_counter_option(&word[i], out, &out->changes);
+    }
+    if (err == 0 && (out->changes == 0 || out->has_largest)) {
+        err = ERR_BAD_OPTION;
+    }
+    return err;
+}
+
+/* What is given that can be changed; returns the bits. */
+static uint32_t
+changes_of(const struct options *options, unsigned *n)
+{
+    static const struct {
+        enum schema__option option;
+        uint32_t bit;
+    } changeable[] = {{SCHEMA_OPTION_name, SCHEMA_CHANGES_NAME},
+        {SCHEMA_OPTION_suffix, SCHEMA_CHANGES_SUFFIX},
+        {SCHEMA_OPTION_max, SCHEMA_CHANGES_MAX},
+        {SCHEMA_OPTION_hint, SCHEMA_CHANGES_HINT},
+        {SCHEMA_OPTION_flags, SCHEMA_CHANGES_FLAGS},
+        {SCHEMA_OPTION_memory, SCHEMA_CHANGES_MEMORY}};
+    uint32_t changes = 0;
+
+    for (size_t i = 0; i < sizeof changeable / sizeof changeable[0]; i++) {
+        if (options->given[changeable[i].option]) {
+            changes |= changeable[i].bit;
+            ++*n;
+        }
+    }
+    return changes;
+}
+
+static int
+parse_changed_names(const struct options *options, struct schema_edit *out)
+{
+    int err = 0;
+
+    if (options->given[SCHEMA_OPTION_name]) {
+        err = parse_new_name(
+            &options->value[SCHEMA_OPTION_name], &out->new_name);
+    }
+    if (err == 0 && options->given[SCHEMA_OPTION_suffix]) {
+        err = parse_new_name(
+            &options->value[SCHEMA_OPTION_suffix], &out->column.suffix);
+    }
+    return err;
+}
+
+static int
+parse_changed_numbers(
+    const struct options *options, struct schema_column *column)
+{
+    uint64_t max, hint, flags;
+    int err = parse_number(
+        options, SCHEMA_OPTION_max, 1, SCHEMA_BITS_MAX, ERR_BAD_MAX, &max);
+
+    if (err == 0 && max == 0) {
+        err = ERR_BAD_MAX;
+    }
+    if (err == 0) {
+        err = parse_number(options, SCHEMA_OPTION_hint, 0, SCHEMA_BITS_MAX,
+            ERR_BAD_HINT, &hint);
+    }
+    if (err == 0) {
+        err = parse_number(options, SCHEMA_OPTION_flags, 0, UINT32_MAX,
+            ERR_BAD_FLAGS, &flags);
+    }
+    if (err == 0 && options->given[SCHEMA_OPTION_memory]) {
+        err = parse_memory(options, &column->memory);
+    }
+    if (err != 0) {
+        return err;
+    }
+    column->max_bits = (uint8_t)max;
+    column->hint_bits = (uint8_t)hint;
+    column->flags = (uint32_t)flags;
+    return 0;
+}
+
+static int
+parse_change_column(
+    const struct schema_word *word, size_t n_words, struct schema_edit *out)
+{
+    struct options options = {0};
+    unsigned n = 0;
+    int err;
+
+    if (n_words < 2) {
+        return ERR_BAD_NAME;
+    }
+    err = parse_reference(&word[0], &out->counter.name);
+    if (err == 0) {
+        err = parse_reference(&word[1], &out->column.name);
+    }
+    for (size_t i = 2; i < n_words && err == 0; i++) {
+        err = collect_option(&word[i], &options);
+    }
+    if (err != 0) {
+        return err;
+    }
+    if (options.given[SCHEMA_OPTION_default]) {
+        return ERR_CHANGE_DEFAULT;
+    }
+    out->changes = changes_of(&options, &n);
+    if (n == 0 || n < n_words - 2) {
+        return ERR_CHANGE_OPTIONS;
+    }
+    err = parse_changed_names(&options, out);
+    return err == 0 ? parse_changed_numbers(&options, &out->column) : err;
 }
 
 /* NAME NAME */
@@ -602,6 +791,10 @@ schema_edit_parse(enum schema_edit_op op, const struct schema_word *word,
         return parse_add_counter(word, n_words, out);
     case SCHEMA_ADD_COLUMN:
         return parse_add_column(word, n_words, out);
+    case SCHEMA_CHANGE_COUNTER:
+        return parse_change_counter(word, n_words, out);
+    case SCHEMA_CHANGE_COLUMN:
+        return parse_change_column(word, n_words, out);
     case SCHEMA_DROP_COLUMN:
         return parse_drop_column(word, n_words, out);
     case SCHEMA_DROP_COUNTER:

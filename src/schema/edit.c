@@ -22,13 +22,8 @@
 _Static_assert(SCHEMA_COUNTERS_MAX - 1 <= UINT8_MAX, "a slot is a byte");
 _Static_assert(SCHEMA_COLUMNS_MAX <= 32, "slots in use are a 32-bit mask");
 
-enum {
-    LIST_HINT_BITS = 0, /* of the place that a list has in its record */
-    LIST_MAX_BITS = 1
-};
-
-static const struct schema_counter *
-counter_of(const struct schema *schema, const struct schema_edit *edit)
+const struct schema_counter *
+schema__counter_of(const struct schema *schema, const struct schema_edit *edit)
 {
     return schema_counter(
         schema, edit->counter.name.text, edit->counter.name.len);
@@ -51,9 +46,8 @@ serials_are_out(const struct schema *schema, enum schema_kind kind)
     return schema->last_serial >= UINT32_MAX - 1 - more;
 }
 
-/* Columns are dropped by name; a suffix is only a way to ask. */
-static const struct schema_column *
-column_named(
+const struct schema_column *
+schema__column_named(
     const struct schema_counter *counter, const struct schema_name *name)
 {
     const struct schema_column *column =
@@ -85,6 +79,9 @@ find_source(const struct schema *schema, const struct schema_counter *counter,
     if (out->column == NULL) {
         return follows ? ERR_NO_FOLLOWED : ERR_BAD_SOURCE;
     }
+    if (out->column->kind == SCHEMA_ABOUT) {
+        return ERR_ABOUT_SOURCE;
+    }
     if (out->column->kind != SCHEMA_NUMBER &&
         (follows || out->column->kind != SCHEMA_MEMBERS)) {
         return ERR_SOURCE_KIND;
@@ -112,11 +109,10 @@ resolve_members(const struct schema_counter *counter,
     return 0;
 }
 
-/* The column that an edit would add to counter, without slot, serial and the
- * slot of its pairs. */
-static int
-resolve(const struct schema *schema, const struct schema_counter *counter,
-    const struct schema_edit *edit, struct schema_column *out)
+int
+schema__resolve(const struct schema *schema,
+    const struct schema_counter *counter, const struct schema_edit *edit,
+    struct schema_column *out)
 {
     struct schema_target source;
     int err;
@@ -125,7 +121,7 @@ resolve(const struct schema *schema, const struct schema_counter *counter,
     if (out->kind == SCHEMA_NUMBER) {
         return 0;
     }
-    if (out->kind == SCHEMA_MEMBERS) {
+    if (!schema_is_in_record(out)) {
         return resolve_members(counter, edit, out);
     }
     err = find_source(schema, counter, edit, &source);
@@ -134,8 +130,8 @@ resolve(const struct schema *schema, const struct schema_counter *counter,
     }
     out->source.serial = source.column->serial;
     if (out->kind == SCHEMA_FOLLOWS) {
-        out->hint_bits = LIST_HINT_BITS;
-        out->max_bits = LIST_MAX_BITS;
+        out->hint_bits = SCHEMA_EMPTY_HINT_BITS;
+        out->max_bits = SCHEMA_EMPTY_MAX_BITS;
     } else {
         out->hint_bits = schema__mark_hint_bits(source.column);
         out->max_bits = schema__mark_max_bits(source.column);
@@ -143,11 +139,9 @@ resolve(const struct schema *schema, const struct schema_counter *counter,
     return 0;
 }
 
-/* True where a mark or a list, of any counter but except, is about a column of
- * that serial. */
-static bool
-is_source(const struct schema *schema, uint32_t serial,
-    const struct schema_counter *except)
+bool
+schema__is_source(const struct schema *schema, uint32_t serial,
+    enum schema_kind kind, const struct schema_counter *except)
 {
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *counter = schema_counter_at(schema, slot);
@@ -156,12 +150,23 @@ is_source(const struct schema *schema, uint32_t serial,
             continue;
         }
         for (unsigned i = 0; i < counter->n_columns; i++) {
-            if (counter->column[i].source.serial == serial) {
+            if (counter->column[i].source.serial == serial &&
+                counter->column[i].kind == kind) {
                 return true;
             }
         }
     }
     return false;
+}
+
+/* True where a mark or a list, of any counter but except, is about a column of
+ * that serial. */
+static bool
+is_about(const struct schema *schema, uint32_t serial,
+    const struct schema_counter *except)
+{
+    return schema__is_source(schema, serial, SCHEMA_MARK, except) ||
+        schema__is_source(schema, serial, SCHEMA_FOLLOWS, except);
 }
 
 static int
@@ -199,20 +204,24 @@ a_name_is_taken(const struct schema *old, const struct schema_counter *counter,
 /* What only a new column of members has to fit. */
 static int
 check_members(const struct schema *old, const struct schema_counter *counter,
-    uint32_t counts)
+    const struct schema_column *column)
 {
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (counts != 0 && counter->column[i].counts == counts) {
+        if (column->counts != 0 &&
+            counter->column[i].counts == column->counts) {
             return ERR_BAD_COUNTS;
         }
     }
-    return old->n_counters == SCHEMA_COUNTERS_MAX ? ERR_TOO_MANY_COUNTERS : 0;
+    return column->kind == SCHEMA_MEMBERS &&
+            old->n_counters == SCHEMA_COUNTERS_MAX
+        ? ERR_TOO_MANY_COUNTERS
+        : 0;
 }
 
 static int
 check_add_column(const struct schema *old, const struct schema_edit *edit)
 {
-    const struct schema_counter *counter = counter_of(old, edit);
+    const struct schema_counter *counter = schema__counter_of(old, edit);
     struct schema_column column;
     int err;
 
@@ -232,17 +241,16 @@ check_add_column(const struct schema *old, const struct schema_edit *edit)
         serials_are_out(old, edit->column.kind)) {
         return ERR_TOO_MANY_COLUMNS;
     }
-    err = resolve(old, counter, edit, &column);
-    if (err == 0 && column.kind == SCHEMA_MEMBERS) {
-        err = check_members(old, counter, column.counts);
-    }
-    return err;
+    err = schema__resolve(old, counter, edit, &column);
+    return err == 0 && !schema_is_in_record(&column)
+        ? check_members(old, counter, &column)
+        : err;
 }
 
 static int
 check_drop_column(const struct schema *old, const struct schema_edit *edit)
 {
-    const struct schema_counter *counter = counter_of(old, edit);
+    const struct schema_counter *counter = schema__counter_of(old, edit);
     const struct schema_column *column;
 
     if (counter == NULL) {
@@ -251,11 +259,11 @@ check_drop_column(const struct schema *old, const struct schema_edit *edit)
     if (schema__names_equal(&edit->column.name, &counter->key_name)) {
         return ERR_DROP_KEY;
     }
-    column = column_named(counter, &edit->column.name);
+    column = schema__column_named(counter, &edit->column.name);
     if (column == NULL) {
         return ERR_NO_COLUMN;
     }
-    return is_source(old, column->serial, NULL) ||
+    return is_about(old, column->serial, NULL) ||
             schema_is_counted(counter, column)
         ? ERR_IN_USE
         : 0;
@@ -265,13 +273,13 @@ check_drop_column(const struct schema *old, const struct schema_edit *edit)
 static int
 check_drop_counter(const struct schema *old, const struct schema_edit *edit)
 {
-    const struct schema_counter *counter = counter_of(old, edit);
+    const struct schema_counter *counter = schema__counter_of(old, edit);
 
     if (counter == NULL) {
         return ERR_NO_COUNTER;
     }
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (is_source(old, counter->column[i].serial, counter)) {
+        if (is_about(old, counter->column[i].serial, counter)) {
             return ERR_IN_USE;
         }
     }
@@ -286,6 +294,9 @@ check(const struct schema *old, const struct schema_edit *edit)
         return check_add_counter(old, edit);
     case SCHEMA_ADD_COLUMN:
         return check_add_column(old, edit);
+    case SCHEMA_CHANGE_COUNTER:
+    case SCHEMA_CHANGE_COLUMN:
+        return schema__check_change(old, edit);
     case SCHEMA_DROP_COLUMN:
         return check_drop_column(old, edit);
     case SCHEMA_DROP_COUNTER:
@@ -334,7 +345,7 @@ add_column(const struct schema *old, struct schema *schema,
         return;
     }
     ASSERT(counter->n_columns < SCHEMA_COLUMNS_MAX);
-    err = resolve(old, counter, edit, column);
+    err = schema__resolve(old, counter, edit, column);
     ASSERT(err == 0); /* as it was checked */
     ASSERT(column->max_bits >= 1 && column->max_bits <= SCHEMA_BITS_MAX);
     ASSERT(column->hint_bits <= column->max_bits);
@@ -356,8 +367,9 @@ static void
 drop_column(struct schema *schema, struct schema_counter *counter,
     const struct schema_edit *edit)
 {
-    unsigned place = (unsigned)(column_named(counter, &edit->column.name) -
-        counter->column);
+    unsigned place =
+        (unsigned)(schema__column_named(counter, &edit->column.name) -
+            counter->column);
     unsigned last = counter->n_columns - 1u;
 
     if (counter->column[place].kind == SCHEMA_MEMBERS) {
@@ -387,13 +399,16 @@ schema_apply(const struct schema *old, const struct schema_edit *edit,
     if (edit->op == SCHEMA_ADD_COUNTER) {
         add_counter(schema, edit);
     } else {
-        slot = counter_of(old, edit)->slot;
+        slot = schema__counter_of(old, edit)->slot;
         if (edit->op == SCHEMA_ADD_COLUMN) {
             add_column(old, schema, schema__at(schema, slot), edit);
+        } else if (edit->op == SCHEMA_CHANGE_COLUMN ||
+            edit->op == SCHEMA_CHANGE_COUNTER) {
+            schema__change(schema, schema__at(schema, slot), edit);
         } else if (edit->op == SCHEMA_DROP_COLUMN) {
             drop_column(schema, schema__at(schema, slot), edit);
         } else {
-            schema__pairs_remove(schema, counter_of(old, edit));
+            schema__pairs_remove(schema, schema__counter_of(old, edit));
             schema__remove(schema, slot);
         }
     }
@@ -424,38 +439,50 @@ is_same_source(const struct schema_source *a, const struct schema_source *b)
         a->id == b->id;
 }
 
+bool
+schema__is_column(
+    const struct schema_column *column, const struct schema_column *want)
+{
+    return schema__names_equal(&column->suffix, &want->suffix) &&
+        column->hint_bits == want->hint_bits &&
+        column->max_bits == want->max_bits && column->flags == want->flags &&
+        column->default_value == want->default_value &&
+        column->kind == want->kind &&
+        is_same_source(&column->source, &want->source) &&
+        schema__names_equal(&column->unread, &want->unread) &&
+        column->unmarked_is_none == want->unmarked_is_none &&
+        column->forget == want->forget && column->counts == want->counts &&
+        column->member_bits == want->member_bits &&
+        column->value_bits == want->value_bits && column->error == want->error;
+}
+
 static bool
 is_same_column(const struct schema *schema,
     const struct schema_counter *counter, const struct schema_edit *edit)
 {
     const struct schema_column *column =
-        column_named(counter, &edit->column.name);
+        schema__column_named(counter, &edit->column.name);
     struct schema_column want;
 
-    return column != NULL && resolve(schema, counter, edit, &want) == 0 &&
-        schema__names_equal(&column->suffix, &want.suffix) &&
-        column->hint_bits == want.hint_bits &&
-        column->max_bits == want.max_bits && column->flags == want.flags &&
-        column->default_value == want.default_value &&
-        column->kind == want.kind &&
-        is_same_source(&column->source, &want.source) &&
-        schema__names_equal(&column->unread, &want.unread) &&
-        column->unmarked_is_none == want.unmarked_is_none &&
-        column->forget == want.forget && column->counts == want.counts &&
-        column->member_bits == want.member_bits &&
-        column->value_bits == want.value_bits;
+    return column != NULL &&
+        schema__resolve(schema, counter, edit, &want) == 0 &&
+        schema__is_column(column, &want);
 }
 
 bool
 schema_has_same(const struct schema *schema, const struct schema_edit *edit)
 {
-    const struct schema_counter *counter = counter_of(schema, edit);
+    const struct schema_counter *counter = schema__counter_of(schema, edit);
 
     if (counter == NULL) {
         return false;
     }
     if (edit->op == SCHEMA_ADD_COUNTER) {
         return is_same_counter(counter, edit);
+    }
+    if (edit->op == SCHEMA_CHANGE_COLUMN ||
+        edit->op == SCHEMA_CHANGE_COUNTER) {
+        return schema__is_unchanged(counter, edit);
     }
     if (edit->op != SCHEMA_ADD_COLUMN) {
         return false;

@@ -61,6 +61,23 @@ add_widths(struct buf *out, unsigned hint_bits, unsigned max_bits,
     add_number(out, SCHEMA_OPTION_default, default_value);
 }
 
+/* In the largest unit that says it. */
+static void
+add_memory(struct buf *out, uint64_t bytes)
+{
+    const char *unit = SCHEMA_UNITS;
+    unsigned n = 0;
+
+    while (unit[n] != '\0' && bytes % SCHEMA_UNIT_BYTES == 0) {
+        bytes /= SCHEMA_UNIT_BYTES;
+        n++;
+    }
+    add_number(out, SCHEMA_OPTION_memory, bytes);
+    if (n > 0) {
+        buf_add(out, &unit[n - 1], 1);
+    }
+}
+
 static void
 add_members(struct buf *out, const struct schema_counter *counter,
     const struct schema_column *column)
@@ -68,11 +85,19 @@ add_members(struct buf *out, const struct schema_counter *counter,
     const struct schema_column *counts =
         schema_column_of(counter, column->counts);
 
-    add_text(out, SCHEMA_OPTION_members, SCHEMA_MEMBERS_EXACT);
-    add_number(out, SCHEMA_OPTION_max, column->value_bits);
+    if (column->kind == SCHEMA_ABOUT) {
+        add_text(out, SCHEMA_OPTION_members, SCHEMA_MEMBERS_ABOUT);
+    } else {
+        add_text(out, SCHEMA_OPTION_members, SCHEMA_MEMBERS_EXACT);
+        add_number(out, SCHEMA_OPTION_max, column->value_bits);
+    }
     add_number(out, SCHEMA_OPTION_member, column->member_bits);
     if (counts != NULL) {
         add_text(out, SCHEMA_OPTION_counts, counts->name.text);
+    }
+    if (column->kind == SCHEMA_ABOUT) {
+        add_memory(out, column->memory);
+        add_number(out, SCHEMA_OPTION_error, column->error);
     }
 }
 
@@ -115,7 +140,7 @@ add_value_column(struct buf *out, const struct schema *schema,
     if (column->kind == SCHEMA_NUMBER) {
         add_widths(
             out, column->hint_bits, column->max_bits, column->default_value);
-    } else if (column->kind == SCHEMA_MEMBERS) {
+    } else if (!schema_is_in_record(column)) {
         add_members(out, counter, column);
     }
     if (column->suffix.len > 0) {
@@ -188,6 +213,76 @@ schema_print(const struct schema *schema, const struct schema_counter *counter,
         add_value_column(out, schema, counter, &counter->column[i]);
     }
     return out->failed ? ERR_NO_MEMORY : 0;
+}
+
+/* The word of an option of a counter that has it; where two have the same one,
+ * of that which is true, if either is. */
+static void
+add_changed_options(struct buf *out, const struct schema_edit *change)
+{
+    const struct schema_counter *counter = &change->counter;
+    bool is_cold_said = counter->cold_is_quietest || counter->cold_is_never;
+
+#define X(field, word, no, yes)                                               \
+    if ((change->changes >> SCHEMA_BIT_##field & 1) != 0) {                   \
+        bool is_cold = strcmp(word, "cold") == 0;                             \
+                                                                              \
+        if (counter->field || !is_cold || !is_cold_said) {                    \
+            add_word(out, word "=");                                          \
+            buf_add_text(out, counter->field ? yes : no);                     \
+        }                                                                     \
+        is_cold_said = is_cold_said || is_cold;                               \
+    }
+    SCHEMA_COUNTER_OPTIONS(X)
+#undef X
+#define X(field, word)                                                        \
+    if ((change->changes >> SCHEMA_BIT_##field & 1) != 0) {                   \
+        add_word(out, word "=");                                              \
+        buf_add_u64(out, counter->field);                                     \
+    }
+    SCHEMA_COUNTER_NUMBERS(X)
+#undef X
+}
+
+static void
+add_changed_attributes(struct buf *out, const struct schema_edit *change)
+{
+    const struct schema_column *column = &change->column;
+
+    if ((change->changes & SCHEMA_CHANGES_NAME) != 0) {
+        add_text(out, SCHEMA_OPTION_name, change->new_name.text);
+    }
+    if ((change->changes & SCHEMA_CHANGES_HINT) != 0) {
+        add_number(out, SCHEMA_OPTION_hint, column->hint_bits);
+    }
+    if ((change->changes & SCHEMA_CHANGES_MAX) != 0) {
+        add_number(out, SCHEMA_OPTION_max, column->max_bits);
+    }
+    if ((change->changes & SCHEMA_CHANGES_MEMORY) != 0) {
+        add_memory(out, column->memory);
+    }
+    if ((change->changes & SCHEMA_CHANGES_SUFFIX) != 0) {
+        add_text(out, SCHEMA_OPTION_suffix, column->suffix.text);
+    }
+    if ((change->changes & SCHEMA_CHANGES_FLAGS) != 0) {
+        add_number(out, SCHEMA_OPTION_flags, column->flags);
+    }
+}
+
+void
+schema_print_change(const struct schema_edit *change, struct buf *out)
+{
+    if (change->op == SCHEMA_CHANGE_COUNTER) {
+        buf_add_text(out, "change counter");
+        add_word(out, change->counter.name.text);
+        add_changed_options(out, change);
+        return;
+    }
+    ASSERT(change->op == SCHEMA_CHANGE_COLUMN);
+    buf_add_text(out, "change column");
+    add_word(out, change->counter.name.text);
+    add_word(out, change->column.name.text);
+    add_changed_attributes(out, change);
 }
 
 /* How many columns of each counter are printed, by slot. */

@@ -24,4 +24,7 @@ int schema_print_all(const struct schema *schema, struct buf *out);
 int schema_print_largest(
     const struct schema_counter *counter, uint64_t largest, struct buf *out);
 
+/* Appends the line of a CHANGE_COUNTER or CHANGE_COLUMN, without its end. */
+void schema_print_change(const struct schema_edit *change, struct buf *out);
+
 #endif

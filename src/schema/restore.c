@@ -73,17 +73,51 @@ has_no_members(const struct schema_column *column)
         column->value_bits == 0 && column->pairs == 0;
 }
 
+/* The same of what is not of about. */
+static bool
+has_no_about(const struct schema_column *column)
+{
+    return column->error == 0 && column->memory == 0;
+}
+
+/* What both kinds of members have. */
 static bool
 members_fit(const struct schema_column *column)
 {
     return has_no_mark(column) && column->source.serial == 0 &&
         column->member_bits >= SCHEMA_MEMBER_BITS_MIN &&
         column->member_bits <= SCHEMA_MEMBER_BITS_MAX &&
-        column->max_bits == SCHEMA_BITS_MAX - column->member_bits &&
-        column->hint_bits == SCHEMA_MEMBERS_HINT_BITS &&
         column->default_value == 0 && column->value_bits >= 1 &&
         column->value_bits <= SCHEMA_VALUE_BITS_MAX &&
         column->counts < column->serial;
+}
+
+static bool
+exact_fit(const struct schema_column *column)
+{
+    return members_fit(column) && has_no_about(column) &&
+        column->max_bits == SCHEMA_BITS_MAX - column->member_bits &&
+        column->hint_bits == SCHEMA_MEMBERS_HINT_BITS;
+}
+
+static bool
+about_fit(const struct schema_column *column)
+{
+    return members_fit(column) && column->pairs == 0 &&
+        column->value_bits == SCHEMA_MEMBERS_MAX_BITS &&
+        column->max_bits == SCHEMA_EMPTY_MAX_BITS &&
+        column->hint_bits == SCHEMA_EMPTY_HINT_BITS &&
+        column->error >= SCHEMA_ERROR_MIN &&
+        column->error <= SCHEMA_ERROR_MAX &&
+        column->memory >= SCHEMA_MEMORY_MIN &&
+        column->memory <= SCHEMA_MEMORY_MAX;
+}
+
+/* What a column has that has no members. */
+static bool
+has_neither(const struct schema_column *column)
+{
+    return has_no_members(column) && has_no_about(column);
 }
 
 bool
@@ -93,18 +127,21 @@ schema_kind_is_sound(const struct schema_column *column)
 
     switch (column->kind) {
     case SCHEMA_NUMBER:
-        return has_no_mark(column) && has_no_members(column) &&
+        return has_no_mark(column) && has_neither(column) &&
             source->serial == 0;
     case SCHEMA_MARK:
-        return mark_is_sound(column) && has_no_members(column) &&
+        return mark_is_sound(column) && has_neither(column) &&
             source->serial > 0 && source->serial < column->serial;
     case SCHEMA_FOLLOWS:
-        return has_no_mark(column) && has_no_members(column) &&
+        return has_no_mark(column) && has_neither(column) &&
             source->serial > 0 && source->serial < column->serial &&
-            column->hint_bits == 0 && column->max_bits == 1 &&
+            column->hint_bits == SCHEMA_EMPTY_HINT_BITS &&
+            column->max_bits == SCHEMA_EMPTY_MAX_BITS &&
             column->default_value == 0;
     case SCHEMA_MEMBERS:
-        return members_fit(column);
+        return exact_fit(column);
+    case SCHEMA_ABOUT:
+        return about_fit(column);
     }
     return false;
 }
@@ -125,20 +162,21 @@ schema_members_are_sound(const struct schema_counter *counter)
     for (unsigned i = 0; i < counter->n_columns; i++) {
         const struct schema_column *column = &counter->column[i];
 
-        if (column->kind != SCHEMA_MEMBERS) {
+        bool has_pairs = column->kind == SCHEMA_MEMBERS;
+
+        if (schema_is_in_record(column)) {
             continue;
         }
-        if (column->pairs == counter->slot ||
+        if ((has_pairs && column->pairs == counter->slot) ||
             (column->counts != 0 && !can_count(counter, column->counts))) {
             return false;
         }
         for (unsigned k = 0; k < i; k++) {
             const struct schema_column *other = &counter->column[k];
 
-            if (other->kind == SCHEMA_MEMBERS &&
-                (other->pairs == column->pairs ||
-                    (column->counts != 0 &&
-                        other->counts == column->counts))) {
+            if ((has_pairs && other->kind == SCHEMA_MEMBERS &&
+                    other->pairs == column->pairs) ||
+                (column->counts != 0 && other->counts == column->counts)) {
                 return false;
             }
         }

@@ -18,8 +18,14 @@ enum {
     SCHEMA_MEMBER_BITS_MIN = 16, /* of a column of members */
     SCHEMA_MEMBER_BITS_MAX = 48,
     SCHEMA_VALUE_BITS_MAX = 8,
-    SCHEMA_MEMBERS_HINT_BITS = 16 /* of the numbers that it is of */
+    SCHEMA_MEMBERS_HINT_BITS = 16, /* of the numbers that it is of */
+    SCHEMA_ERROR_MIN = 20,  /* of a column of about: one look in so many ... */
+    SCHEMA_ERROR_MAX = 1000 /* ... may be wrong */
 };
+
+/* Bytes of a column of about. */
+#define SCHEMA_MEMORY_MIN (UINT64_C(16) << 20)
+#define SCHEMA_MEMORY_MAX (UINT64_C(1) << 46)
 
 struct schema_name {
     uint8_t len;                    /* 0: no name */
@@ -34,9 +40,12 @@ enum schema_kind {
     SCHEMA_MARK,    /* how far its id has read a source, a number or members,
                     * whose widths it has; its default is 0 */
     SCHEMA_FOLLOWS, /* no number is stored: its lists are items */
-    SCHEMA_MEMBERS  /* the number under which the members of its id are stored,
+    SCHEMA_MEMBERS, /* the number under which the members of its id are stored,
                      * as records of a counter of pairs; 0: it has none. It is
                      * not shown, and has no place in whole records */
+    SCHEMA_ABOUT    /* members=about: no number is stored, members are bits of
+                     * tables of the column's own. It takes a slot as a list
+                     * does, and has no place in whole records either */
 };
 
 /* The column that another one marks, counts or follows. */
@@ -73,9 +82,22 @@ struct schema_column {
     uint32_t counts;     /* serial of the number of the same counter that says
                           * how many there are; 0: none does */
     uint8_t member_bits; /* 16..48: members are below 2^member_bits */
-    uint8_t value_bits;  /* 1..8: a member's value is below 2^value_bits */
-    uint8_t pairs;       /* slot of the counter of their pairs */
+    uint8_t value_bits;  /* 1..8: a member's value is below 2^value_bits; of
+                          * about 1 */
+    uint8_t pairs;       /* slot of the counter of their pairs; of about 0 */
+    /* of about; else 0: */
+    uint16_t error;  /* 20..1000: one in so many that are no members is said to
+                      * be one */
+    uint64_t memory; /* bytes of its tables: what lets it remember less or more
+                      * (SCHEMA_MEMORY_MIN to _MAX) */
 };
+
+/* True for a column that has a value in a whole record. */
+static inline bool
+schema_is_in_record(const struct schema_column *column)
+{
+    return column->kind != SCHEMA_MEMBERS && column->kind != SCHEMA_ABOUT;
+}
 
 /* One counter: a 64-bit key and its value columns in column order. */
 struct schema_counter {
@@ -85,6 +107,8 @@ struct schema_counter {
     uint8_t slot; /* 0..255, its place in the engine */
     uint8_t n_columns;
     uint8_t key_hint_bits;   /* the primary key's hint, as it was declared */
+    bool key_is_text;        /* primarykey=text: ids are names; no edit makes
+                              * such a counter yet */
     bool absent_is_miss;     /* absent=miss */
     bool overflow_is_error;  /* overflow=error */
     bool exptime_is_ignored; /* exptime=ignore */
@@ -215,15 +239,36 @@ const struct schema_column *schema_members(
 unsigned schema_pairs_beside(const struct schema *schema,
     const struct schema *other, uint8_t slot[SCHEMA_COLUMNS_MAX]);
 
-/* True where a column of members counts in that column of counter. */
-bool schema_is_counted(
+/* The column of members, of either kind, that counts in that column of counter;
+ * NULL: none does. */
+const struct schema_column *schema_counted_by(
     const struct schema_counter *counter, const struct schema_column *column);
+
+static inline bool
+schema_is_counted(
+    const struct schema_counter *counter, const struct schema_column *column)
+{
+    return schema_counted_by(counter, column) != NULL;
+}
 
 enum schema_edit_op {
     SCHEMA_ADD_COUNTER,
     SCHEMA_ADD_COLUMN,
+    SCHEMA_CHANGE_COUNTER,
+    SCHEMA_CHANGE_COLUMN,
     SCHEMA_DROP_COLUMN,
     SCHEMA_DROP_COUNTER
+};
+
+/* What a CHANGE_COLUMN sets; the bits of a CHANGE_COUNTER are schema_priv.h's.
+ */
+enum {
+    SCHEMA_CHANGES_NAME = 1,
+    SCHEMA_CHANGES_SUFFIX = 2,
+    SCHEMA_CHANGES_MAX = 4,
+    SCHEMA_CHANGES_HINT = 8,
+    SCHEMA_CHANGES_FLAGS = 16,
+    SCHEMA_CHANGES_MEMORY = 32
 };
 
 /* One change of the schema, made by schema_edit_parse. */
@@ -233,11 +278,17 @@ struct schema_edit {
     bool has_largest;              /* ADD_COUNTER: largest= */
     uint64_t largest;              /* an id that counts as if it had had a
                                     * record; not kept in the schema */
-    struct schema_counter counter; /* ADD_COUNTER: options; all: the name */
-    struct schema_column column;   /* ADD_COLUMN, DROP_COLUMN; of a mark or a
-                                    * list without what comes of its source:
-                                    * serial and widths; of members without
-                                    * counts and pairs */
+    uint32_t changes;              /* CHANGE_COUNTER, CHANGE_COLUMN: a bit for
+                                    * each attribute that is set; else 0 */
+    struct schema_name new_name;   /* CHANGE_COLUMN, SCHEMA_CHANGES_NAME */
+    struct schema_counter counter; /* ADD_COUNTER, CHANGE_COUNTER: options;
+                                    * all: the name */
+    struct schema_column column;   /* CHANGE_COLUMN: the name, and what changes
+                                    * says, a suffix that is to be none the
+                                    * column's name; ADD_COLUMN, DROP_COLUMN;
+                                    * of a mark or a list without what comes of
+                                    * its source: serial and widths; of members
+                                    * without counts and pairs */
     struct schema_name source;     /* ADD_COLUMN: the name or suffix of what a
                                     * mark or a list is about, or of the number
                                     * that members count in; else len 0 */
@@ -248,15 +299,19 @@ struct schema_word {
     size_t len;
 };
 
-/* Makes an edit of the words after "add counter", "add column", "drop column"
- * or "drop counter" (doc/protocol.md). Checks grammar, ranges and the
- * confirmation; the state is checked by schema_apply. 0 or ERR_BAD_NAME,
+/* Makes an edit of the words after "add counter", "add column", "change
+ * counter", "change column", "drop column" or "drop counter"
+ * (doc/protocol.md). Checks grammar,
+ * ranges and the confirmation; the state is checked by schema_apply. 0 or
+ * ERR_BAD_NAME,
  * ERR_RESERVED_NAME, ERR_BAD_OPTION, ERR_BAD_MAX, ERR_BAD_HINT,
  * ERR_BAD_DEFAULT, ERR_BAD_FLAGS, ERR_KEY_WIDTH, ERR_NOT_CONFIRMED,
  * ERR_COLD_AFTER; of marks and lists ERR_BAD_SOURCE, ERR_MARK_NEEDS,
  * ERR_MARK_WIDTH, ERR_NOT_A_MARK, ERR_LIST_OPTIONS, ERR_NO_FOLLOWED; of
- * members ERR_MEMBERS_ABOUT, ERR_MEMBERS_OPTIONS, ERR_MEMBERS_MAX,
- * ERR_MEMBERS_BITS, ERR_NOT_MEMBERS, ERR_BAD_COUNTS. */
+ * members ERR_MEMBERS_OPTIONS, ERR_MEMBERS_MAX, ERR_MEMBERS_BITS,
+ * ERR_NOT_MEMBERS, ERR_BAD_COUNTS, ERR_ABOUT_MEMORY, ERR_ABOUT_ERROR,
+ * ERR_ABOUT_MAX, ERR_NOT_ABOUT; of a change ERR_CHANGE_OPTIONS,
+ * ERR_CHANGE_DEFAULT. */
 int schema_edit_parse(enum schema_edit_op op, const struct schema_word *word,
     size_t n_words, struct schema_edit *out);
 
@@ -264,7 +319,10 @@ int schema_edit_parse(enum schema_edit_op op, const struct schema_word *word,
  * 0 or ERR_NO_MEMORY, ERR_NAME_TAKEN, ERR_NO_COUNTER, ERR_NO_COLUMN,
  * ERR_NO_KEY, ERR_TWO_KEYS, ERR_DROP_KEY, ERR_TOO_MANY_COUNTERS,
  * ERR_TOO_MANY_COLUMNS; of a mark or a list ERR_BAD_SOURCE, ERR_NO_FOLLOWED,
- * ERR_SOURCE_KIND, ERR_FOLLOW_COLD; of members ERR_BAD_COUNTS,
+ * ERR_SOURCE_KIND, ERR_ABOUT_SOURCE, ERR_FOLLOW_COLD; of a change
+ * ERR_CHANGE_KEY, ERR_CHANGE_WIDTH, ERR_CHANGE_DOWN, ERR_BAD_HINT,
+ * ERR_NOT_ABOUT, ERR_CHANGE_COLD, ERR_CHANGE_MEMBERS, ERR_COLD_AFTER,
+ * ERR_IN_USE; of members ERR_BAD_COUNTS,
  * ERR_TOO_MANY_COUNTERS where none is left for their pairs;
  * ERR_IN_USE where a mark or a list is about what would be dropped, or members
  * count in it, unless these would be dropped in the same edit. */
@@ -272,8 +330,23 @@ int schema_apply(const struct schema *old, const struct schema_edit *edit,
     struct schema **out);
 
 /* True where edit would add what is there already, with the same attributes
- * (largest= is none): reading a schema file again is then no error. */
+ * (largest= is none, and memory= is that which it has by now), or change a
+ * column or a counter to what it is: reading a schema file again is then no
+ * error. */
 bool schema_has_same(
     const struct schema *schema, const struct schema_edit *edit);
+
+/* The change of attributes that would make what is there what add would add.
+ * False where there is none: nothing is there, it is the same, or differs in
+ * what is never changed. schema_apply may still refuse *change: it does where
+ * that is the hint of a primary key. */
+bool schema_change_for(const struct schema *schema,
+    const struct schema_edit *add, struct schema_edit *change);
+
+/* The change of names, widths, flags and memory that makes a column of counter
+ * what want is. False where there is none. */
+bool schema_change_of(const struct schema_counter *counter,
+    const struct schema_column *column, const struct schema_column *want,
+    struct schema_edit *change);
 
 #endif

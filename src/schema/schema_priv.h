@@ -27,18 +27,29 @@
     X(max_jump, "maxjump")                                                    \
     X(cold_after, "cold_after")
 
+/* The bit of each of these in the changes of an edit. */
+enum schema__counter_bit {
+#define X(field, ...) SCHEMA_BIT_##field,
+    SCHEMA_COUNTER_OPTIONS(X) SCHEMA_COUNTER_NUMBERS(X)
+#undef X
+        SCHEMA_BIT_COUNT
+};
+
 /* That which is no attribute: a 64-bit number. */
 #define SCHEMA_LARGEST "largest"
 
 /* The options of "add column", in the order in which they are written; all
- * but the last take a value. */
+ * but the last take a value. The first is of "change column" only. */
 #define SCHEMA_COLUMN_OPTIONS(X)                                              \
+    X(name)                                                                   \
     X(members)                                                                \
     X(hint)                                                                   \
     X(max)                                                                    \
     X(default)                                                                \
     X(member)                                                                 \
     X(counts)                                                                 \
+    X(memory)                                                                 \
+    X(error)                                                                  \
     X(suffix)                                                                 \
     X(flags)                                                                  \
     X(marks)                                                                  \
@@ -60,6 +71,9 @@ enum {
     SCHEMA_DEFAULT_HINT_BITS = 16, /* or max, where that is less */
     SCHEMA_MEMBERS_MAX_BITS = 1,   /* of a member's value */
     SCHEMA_MEMBERS_MEMBER_BITS = 33,
+    SCHEMA_ABOUT_ERROR = 100,
+    SCHEMA_EMPTY_HINT_BITS = 0, /* of a place in records that is always 0 */
+    SCHEMA_EMPTY_MAX_BITS = 1,
     SCHEMA_COLUMN_NAMES = 3, /* its name, its suffix, what is unread */
     /* those of every column, and its own */
     SCHEMA_COUNTER_NAMES = SCHEMA_COLUMN_NAMES * SCHEMA_COLUMNS_MAX + 1,
@@ -70,9 +84,14 @@ enum {
 #define SCHEMA_UNMARKED_NONE "none"
 #define SCHEMA_UNMARKED_ALL "all"
 
-/* The values of members=; about is not there yet. */
+/* The values of members=. */
 #define SCHEMA_MEMBERS_EXACT "exact"
 #define SCHEMA_MEMBERS_ABOUT "about"
+
+/* What may stand behind the number of memory=: each is so many times as much as
+ * the one before it, and the first as a byte. */
+#define SCHEMA_UNITS "kmgt"
+#define SCHEMA_UNIT_BYTES UINT64_C(1024)
 
 enum schema__kind {
     SCHEMA_NOTHING, /* an empty place of the index */
@@ -158,6 +177,46 @@ void schema__remove(struct schema *schema, unsigned slot);
 
 /* The lowest slot without a counter; there is one. */
 unsigned schema__free_slot(const struct schema *schema);
+
+/* ---- edit.c ---- */
+
+const struct schema_counter *schema__counter_of(
+    const struct schema *schema, const struct schema_edit *edit);
+
+/* A column by its name; a suffix is only a way to ask. */
+const struct schema_column *schema__column_named(
+    const struct schema_counter *counter, const struct schema_name *name);
+
+/* The column that an edit would add to counter, without slot, serial and the
+ * slot of its pairs. 0 or an ERR_ of schema_apply. */
+int schema__resolve(const struct schema *schema,
+    const struct schema_counter *counter, const struct schema_edit *edit,
+    struct schema_column *out);
+
+/* True where a column of that kind, of any counter but except, is about a
+ * column of that serial. */
+bool schema__is_source(const struct schema *schema, uint32_t serial,
+    enum schema_kind kind, const struct schema_counter *except);
+
+/* True where a column is what schema__resolve has made, as far as that tells;
+ * memory= is not compared: it may have been changed since. */
+bool schema__is_column(
+    const struct schema_column *column, const struct schema_column *want);
+
+/* ---- change.c ---- */
+
+/* 0 or an ERR_ of schema_apply, of a change. */
+int schema__check_change(
+    const struct schema *old, const struct schema_edit *edit);
+
+/* Makes a change, that has been checked, in a copy of the schema. counter: of
+ * the copy, as it was. */
+void schema__change(struct schema *schema, struct schema_counter *counter,
+    const struct schema_edit *edit);
+
+/* True where a change would leave all as it is. */
+bool schema__is_unchanged(
+    const struct schema_counter *counter, const struct schema_edit *edit);
 
 /* ---- pairs.c ---- */
 

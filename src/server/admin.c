@@ -15,6 +15,7 @@
 #include "proto/reply_stats.h"
 
 #include <config.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What clients are told: the memcached, then ourselves. */
@@ -55,6 +56,7 @@ reset(struct server_admin *admin)
     sum_metrics(admin, forgotten->metric);
     forgotten->connections = atomic_load(&admin->gauge->total);
     forgotten->rejected = atomic_load(&admin->gauge->rejected);
+    admin__reset_latency(admin);
     mutex_unlock(&admin->lock);
     items_stats_reset(admin->store->items);
     prefixes_clear(&admin->prefixes);
@@ -91,6 +93,26 @@ own_stats(struct server_admin *admin, const char *args, struct span word,
         admin__wal(admin, out);
     } else if (span_is(args, word, "cold")) {
         admin__cold(admin, out);
+    } else if (span_is(args, word, "memory")) {
+        admin__memory(admin, out);
+    } else if (span_is(args, word, "health")) {
+        admin__health(admin, out);
+    } else if (span_is(args, word, "latency")) {
+        bool has_word = words_next(&words, &word);
+        if (has_word && span_is(args, word, "buckets")) {
+            admin__latency_buckets(admin, out);
+        } else {
+            admin__latency(admin, out);
+        }
+    } else if (span_is(args, word, "loop")) {
+        admin__loop(admin, out);
+    } else if (span_is(args, word, "slow")) {
+        admin__slow(admin, out);
+    } else if (span_is(args, word, "hot")) {
+        admin__hot(admin, out);
+    } else if (span_is(args, word, "forget")) {
+        store_forget_stats(admin->store, admin__put_stat, out);
+        reply_stats_end(out);
     } else {
         reply_stats_refuse(out, "ERROR");
     }
@@ -160,6 +182,7 @@ admin_init(struct server_admin *admin, const struct options *options)
     atomic_init(&admin->memory_limit, options->memory_limit);
     atomic_init(&admin->crawler_is_on, options->lru_crawler);
     mutex_init(&admin->lock);
+    mutex_init(&admin->gate);
     prefixes_init(&admin->prefixes, (char)options->prefix_delimiter,
         options->stats_detail);
 }
@@ -169,6 +192,7 @@ admin_keep_metrics(struct server_admin *admin)
 {
     mutex_lock(&admin->lock);
     sum_metrics(admin, admin->kept);
+    admin__keep_latency(admin);
     admin->n_workers = 0;
     mutex_unlock(&admin->lock);
 }
@@ -177,6 +201,9 @@ void
 admin_fini(struct server_admin *admin)
 {
     prefixes_fini(&admin->prefixes);
+    mutex_fini(&admin->gate);
+    free(admin->kept_latency);
+    free(admin->old_latency);
     mutex_fini(&admin->lock);
     admin->magic = 0;
 }

@@ -6,6 +6,8 @@
 #include "base/mutex.h"
 #include "net/listener.h"
 #include "net/worker.h"
+#include "server/figures.h"
+#include "server/health.h"
 #include "server/options.h"
 #include "server/replication.h"
 #include "session/session.h"
@@ -43,6 +45,7 @@ struct server_admin {
     struct watch_hub *watch; /* NULL: nobody can watch */
     struct replication *replication; /* its node, if there is one */
     const struct listener *listener; /* its sockets: fixed likewise */
+    const struct conn_rooms *rooms;  /* the workers' */
     uint64_t started_s;              /* clock_monotonic_s */
     struct prefixes prefixes;
     struct clock_shift clock;
@@ -55,6 +58,15 @@ struct server_admin {
     struct admin_forgotten forgotten;
     struct text_admin_setting changed[ADMIN_CHANGED_MAX];
     unsigned n_changed;
+    struct latency_sums *kept_latency; /* as kept; NULL: nothing. Owned, as */
+    struct latency_sums *old_latency;  /* as forgotten; NULL: nothing */
+    /* Who asks and is no worker keeps the store and the workers where they are
+     * by it. Before lock. */
+    struct mutex gate;
+    /* under gate: */
+    bool is_open; /* they are there */
+    bool is_over; /* they have been */
+    struct health_past past;
 };
 
 /* The caller fills the fields from store to listener afterwards. options are
@@ -65,5 +77,21 @@ void admin_fini(struct server_admin *admin);
 /* The workers have been joined, and are about to be destroyed: what they have
  * counted is kept, and there are none any more. */
 void admin_keep_metrics(struct server_admin *admin);
+
+/* The store is there, and the workers are or come under the gate; from
+ * admin_shut on they go. The main thread. */
+void admin_open(struct server_admin *admin);
+void admin_shut(struct server_admin *admin);
+
+/* Asks for those groups (bits by enum figures_group), and judges by them
+ * unless health is NULL. The groups that are not asked for, and all where the
+ * store is not there (false), are empty. Takes a millisecond; any thread that
+ * holds no lock. */
+bool admin_gather(struct server_admin *admin, struct figures *figures,
+    unsigned groups, struct health *health);
+
+/* Notes what is counted, for what health says of the last minute; every
+ * HEALTH_SAMPLE_S. */
+void admin_sample(struct server_admin *admin);
 
 #endif

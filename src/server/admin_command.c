@@ -173,6 +173,22 @@ move_clock(struct server_admin *admin, const struct text_admin *command)
     return "OK";
 }
 
+/* A number that is used again meanwhile is another connection's: who kills
+ * looks at stats conns first. */
+static const char *
+kill_conn(struct server_admin *admin, const struct text_admin *command)
+{
+    if (command->error != NULL) {
+        return command->error;
+    }
+    for (unsigned i = 0; i < admin->n_workers; i++) {
+        if (worker_kill(admin->workers[i], (int)command->conn)) {
+            return "OK";
+        }
+    }
+    return "NOT_FOUND";
+}
+
 /* The reply cannot name a file of the server's: the log does. */
 static const char *
 refresh(struct server_admin *admin)
@@ -210,6 +226,8 @@ admin__command(struct admin *seam, const struct text_admin *command)
         return set_memory(admin, command);
     case TEXT_ADMIN_SHUTDOWN:
         return shut_down(admin, command);
+    case TEXT_ADMIN_KILL:
+        return kill_conn(admin, command);
     case TEXT_ADMIN_CERTS:
         return refresh(admin);
     case TEXT_ADMIN_WATCH: /* the session's */

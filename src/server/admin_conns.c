@@ -26,6 +26,30 @@ put_text(const struct put *put, int fd, const char *figure, const char *value)
 }
 
 static void
+put_u64(const struct put *put, int fd, const char *figure, uint64_t value)
+{
+    char text[NUM_U64_DIGITS_MAX + 1];
+    text[num_format_u64(value, text)] = '\0';
+    put_text(put, fd, figure, text);
+}
+
+/* What memcached does not tell. */
+static void
+put_more(const struct put *put, const struct conn_shown *shown)
+{
+    uint64_t age_s = put->now_ns > shown->since_ns
+        ? (put->now_ns - shown->since_ns) / NS_PER_S
+        : 0;
+    put_u64(put, shown->fd, "age", age_s);
+    put_u64(put, shown->fd, "bytes_in", shown->bytes_in);
+    put_u64(put, shown->fd, "bytes_out", shown->bytes_out);
+    put_text(put, shown->fd, "last_cmd",
+        shown->verb < LATENCY_VERB_COUNT
+            ? latency_verb_name((enum latency_verb)shown->verb)
+            : "none");
+}
+
+static void
 put_conn(void *context, const struct conn_shown *shown)
 {
     const struct put *put = context;
@@ -47,6 +71,9 @@ put_conn(void *context, const struct conn_shown *shown)
     put_text(put, shown->fd, "state", conn_state_name(shown->state));
     idle[num_format_u64(idle_s, idle)] = '\0';
     put_text(put, shown->fd, "secs_since_last_cmd", idle);
+    if (shown->state != CONN_STATE_LISTENING) {
+        put_more(put, shown);
+    }
 }
 
 /* The sockets stay what they were until the listener stops; one that has been

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* What the lines are made of. */
-struct figures {
+struct general {
     const struct server_admin *admin;
     uint64_t metric[METRIC_COUNT]; /* since the last reset, as items is */
     struct items_stats items;
@@ -186,7 +186,7 @@ put_process(struct server_admin *admin, struct reply_stats *out)
 
 /* Sums since the last reset, never below what is forgotten. */
 static void
-collect_sums(struct server_admin *admin, struct figures *f)
+collect_sums(struct server_admin *admin, struct general *f)
 {
     const struct admin_forgotten *forgotten = &admin->forgotten;
     mutex_lock(&admin->lock);
@@ -201,10 +201,10 @@ collect_sums(struct server_admin *admin, struct figures *f)
 }
 
 static void
-collect(struct server_admin *admin, struct figures *f)
+collect(struct server_admin *admin, struct general *f)
 {
     struct conn_gauge *gauge = admin->gauge;
-    *f = (struct figures){.admin = admin,
+    *f = (struct general){.admin = admin,
         .current = atomic_load(&gauge->current),
         .listen_pauses = atomic_load(&gauge->pauses),
         .listen_pause_us = atomic_load(&gauge->pause_us),
@@ -221,8 +221,8 @@ void
 admin__general(struct server_admin *admin, struct reply_stats *out)
 {
     const struct options *options = admin->options;
-    struct figures figures;
-    const struct figures *f = &figures;
+    struct general figures;
+    const struct general *f = &figures;
     collect(admin, &figures);
     put_process(admin, out);
     CONNECTION_FIGURES(PUT)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Answers stats members: of each column of members, what its counter of pairs
- * has, and then the arrays of members that marks are about. The numbers that
+ * has, then of each column of members=about what its tables are like, and then
+ * the arrays of members that marks are about. The numbers that
  * were given are looked for shard by shard, some a piece. */
 #include "server/admin_priv.h"
 
@@ -11,7 +12,7 @@ enum {
     PIECE_SHARDS = 1 /* looked at; some 0.3 ms at most */
 };
 
-enum { MEMBERS_BEGIN, MEMBERS_ON };
+enum { MEMBERS_BEGIN, MEMBERS_ON, MEMBERS_ABOUT };
 
 /* The first counter of pairs from reply->slot on; NULL: there is none. */
 static const struct schema_counter *
@@ -101,6 +102,21 @@ go_on(struct server_admin *admin, const struct schema *schema,
     reply->serial = 0;
 }
 
+/* One column of members=about, or what is behind them: true where more
+ * follows. */
+static bool
+put_about(struct server_admin *admin, struct admin_reply *reply,
+    struct reply_stats *out)
+{
+    if (store_about_stats(
+            admin->store, &reply->serial, admin__put_stat, out)) {
+        return true;
+    }
+    put_rest(admin, reply, out);
+    reply_stats_end(out);
+    return false;
+}
+
 bool
 admin__members(struct server_admin *admin, struct admin_reply *reply,
     struct reply_stats *out)
@@ -114,11 +130,12 @@ admin__members(struct server_admin *admin, struct admin_reply *reply,
         reply->numbers = (struct engine_numbers){0};
     }
     while (n_left > 0) {
-        const struct schema_counter *pairs = next_pairs(schema, reply);
+        const struct schema_counter *pairs =
+            reply->step == MEMBERS_ABOUT ? NULL : next_pairs(schema, reply);
         if (pairs == NULL) {
-            put_rest(admin, reply, out);
-            reply_stats_end(out);
-            return false;
+            reply->serial = reply->step == MEMBERS_ABOUT ? reply->serial : 0;
+            reply->step = MEMBERS_ABOUT;
+            return put_about(admin, reply, out);
         }
         go_on(admin, schema, pairs, reply, &n_left, out);
     }

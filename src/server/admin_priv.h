@@ -23,6 +23,28 @@ void admin__counters(struct server_admin *admin, struct reply_stats *out);
 void admin__wal(struct server_admin *admin, struct reply_stats *out);
 void admin__cold(struct server_admin *admin, struct reply_stats *out);
 
+void admin__memory(struct server_admin *admin, struct reply_stats *out);
+void admin__health(struct server_admin *admin, struct reply_stats *out);
+
+void admin__latency(struct server_admin *admin, struct reply_stats *out);
+/* How long requests of a verb took on a path (LATENCY_PATH_COUNT: on all), of
+ * all workers since the start or the last reset: added to *sum. */
+void admin__latency_sum(struct server_admin *admin, enum latency_verb verb,
+    enum latency_path path, struct hist_sum *sum);
+/* stats latency buckets: of each verb and path, where there were any, how many
+ * took less than a power of two of microseconds and not less than the one
+ * before. */
+void admin__latency_buckets(
+    struct server_admin *admin, struct reply_stats *out);
+void admin__loop(struct server_admin *admin, struct reply_stats *out);
+void admin__slow(struct server_admin *admin, struct reply_stats *out);
+void admin__hot(struct server_admin *admin, struct reply_stats *out);
+
+/* Has what was slow, and how long all has taken, begin anew; keeps that of
+ * workers that are about to go. The lock is held. */
+void admin__reset_latency(struct server_admin *admin);
+void admin__keep_latency(struct server_admin *admin);
+
 /* Of all counters, or of the one that is named (len 0: none). */
 bool admin__tables(struct server_admin *admin, const char *name, size_t len,
     struct admin_reply *reply, struct reply_stats *out);

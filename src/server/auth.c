@@ -521,7 +521,7 @@ auth_reload_said(struct auth *auth, struct logger *logger, int number)
         log_line(logger, LOG_ERROR, "%.*s; the users stay as before",
             (int)why.len, why.len == 0 ? "" : why.data);
     } else {
-        log_line(logger, LOG_INFO, "signal %d: %u users in %s", number, n,
+        log_line(logger, LOG_NOTICE, "signal %d: %u users in %s", number, n,
             auth->path);
     }
     buf_fini(&why);

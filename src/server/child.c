@@ -2,10 +2,10 @@
 /* The child is forked before keys and users are read, so its memory has none of
  * them. It closes all descriptors but the pair, becomes the server's user,
  * gives up all capabilities and new privileges. Landlock takes all writing to
- * files, executing and listening; connecting stays. System calls are not held:
- * what getaddrinfo needs is the C library's and its modules' business, and
- * differs from machine to machine. It says nothing: its standard streams go to
- * /dev/null, so that whoever waits for their end does not wait for it. */
+ * files, executing and listening; connecting stays. seccomp takes the calls
+ * that it never makes (server/sandbox_child.c). It says nothing: its standard
+ * streams go to /dev/null, so that whoever waits for their end does not wait
+ * for it. */
 #include "server/child.h"
 
 #include "base/err.h"
@@ -62,6 +62,9 @@ live(const struct child_config *config, int pair_fd)
     }
     if (config->holds_files) {
         (void)sandbox_hold_files(&sandbox, &why);
+    }
+    if (config->holds_calls) {
+        (void)sandbox_hold_child_calls(&why);
     }
     buf_fini(&why);
     if (send(pair_fd, &word, 1, MSG_NOSIGNAL) != 1) {

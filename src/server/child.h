@@ -14,6 +14,7 @@ struct child_config {
     const char *what; /* "connects to ...", for a message */
     const char *user; /* it becomes, as process_drop_user */
     bool holds_files; /* Landlock takes all that it can, but connecting */
+    bool holds_calls; /* seccomp takes what it never calls */
     bool outlives; /* the server, to tidy up: it ends by itself when the other
                     * end of the pair is closed. Else the kernel kills it when
                     * the server's first thread ends */

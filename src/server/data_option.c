@@ -9,6 +9,7 @@
 #include "server/options_repl_check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ data_option_choose(struct data_option *data_option, struct options *options)
     const char *given = getenv("STATE_DIRECTORY");
     char *text = options->data.text;
     *data_option = (struct data_option){.dir_fd = -1,
+        .archive_fd = -1,
         .is_default = text[0] == '\0',
         .is_wanted = strcmp(text, "none") != 0,
         .config.dir = {.dir_fd = -1, .lock_fd = -1}};
@@ -105,6 +107,43 @@ threads_to_load(void)
     return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (unsigned)n;
 }
 
+/* As the user that stays, who must be able to make files there. */
+static int
+open_archive(struct data_option *data_option, const struct options *options,
+    struct buf *why)
+{
+    const char *path = options->wal_archive.text;
+    if (path[0] == '\0') {
+        return 0;
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) != 0) {
+        buf_addf(why,
+            "--wal-archive=%s: %s: it is to be a directory into which the "
+            "server's user may write",
+            path, strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return ERR_SYSTEM;
+    }
+    if (disk_real_create(fd, &data_option->config.archive) != 0) {
+        close(fd);
+        return ERR_NO_MEMORY;
+    }
+    data_option->archive_fd = fd;
+    return 0;
+}
+
+void
+data_option_fini(struct data_option *data_option)
+{
+    if (data_option->config.archive != NULL) {
+        disk_real_destroy(&data_option->config.archive);
+        close(data_option->archive_fd);
+    }
+}
+
 int
 data_option_take(struct data_option *data_option,
     const struct options *options, struct logger *logger, struct buf *why)
@@ -112,6 +151,11 @@ data_option_take(struct data_option *data_option,
     struct data_config *config = &data_option->config;
     int fd = data_option->dir_fd;
     if (!data_option->is_wanted || config->is_missing) {
+        if (options->wal_archive.text[0] != '\0') {
+            buf_add_text(
+                why, "--wal-archive wants a data directory, see --data");
+            return ERR_NO_DATA_DIR;
+        }
         return 0;
     }
     data_option->dir_fd = -1;
@@ -148,7 +192,7 @@ data_option_take(struct data_option *data_option,
     config->keep_cut_bytes = options->keep_cut;
     config->threads = threads_to_load();
     config->logger = logger;
-    return 0;
+    return open_archive(data_option, options, why);
 }
 
 void

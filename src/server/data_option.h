@@ -15,7 +15,8 @@ struct data_option {
     bool is_default; /* nobody named the directory */
     bool is_made;    /* by data_option_make, and nobody else has taken it */
     int dir_fd;      /* between make and take; -1: none */
-    struct data_config config;
+    int archive_fd;  /* of --wal-archive; -1: none */
+    struct data_config config; /* its archive is this one's */
 };
 
 /* Puts the default directory into options->data where none was given. Before
@@ -43,6 +44,9 @@ int data_option_take(struct data_option *data_option,
  * user that stays may do that. */
 void data_option_undo(
     struct data_option *data_option, const struct options *options);
+
+/* The store is gone: closes the archive, if there is one. */
+void data_option_fini(struct data_option *data_option);
 
 /* What --check does, as the user that stays: prints what is in the directory,
  * and changes nothing there. 0 or ERR_. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One request after the other: the name is looked up, its addresses are tried
- * in the order of the look-up until one connects, and the socket, or why there
- * is none, goes back. Each address has an equal part of the time that is left,
- * so that one that swallows everything leaves time for the next.
+/* Each request has a thread, so that one to a machine that is gone does not
+ * make others wait: a candidate asks several nodes just then. The name is
+ * looked up, its addresses are tried in the order of the look-up until one
+ * connects, and the socket, or why there is none, goes back. Each address has
+ * an equal part of the time that is left, so that one that swallows everything
+ * leaves time for the next.
  *
  * What it is to the system: server/child.c. */
 #include "server/dialler.h"
@@ -19,6 +21,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +30,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { NS_PER_MS = 1000000 };
+enum {
+    NS_PER_MS = 1000000,
+    STACK_BYTES = 512 << 10 /* of a thread: a look-up takes some */
+};
 
 static void
 say(struct dial_reply *reply, const char *what, const char *why)
@@ -118,11 +125,11 @@ answer(const struct dial_request *request, bool loopback_only,
     const struct addrinfo hints = {.ai_family = AF_UNSPEC,
         .ai_socktype = SOCK_STREAM,
         .ai_flags = AI_NUMERICSERV};
-    char host[DIAL_ADDRESS_MAX + 1], port[DIAL_PORT_MAX + 1];
+    char host[ADDRESS_MAX + 1], port[ADDRESS_PORT_MAX + 1];
     struct addrinfo *list = NULL;
     reply->number = request->number;
     reply->fd = -1;
-    if (!dial_split(request->address, host, port)) {
+    if (!address_split(request->address, host, port)) {
         say(reply, "the address is not HOST:PORT", "");
         return;
     }
@@ -148,28 +155,84 @@ reply_to(int pair_fd, const struct dial_reply *reply)
     return number == 0;
 }
 
+/* One request on its way: a thread's, which frees it. */
+struct errand {
+    struct dial_request request;
+    int pair_fd;
+    bool loopback_only;
+    atomic_uint *n; /* that have threads */
+};
+
+static void
+run_errand(const struct errand *errand)
+{
+    struct dial_reply reply = {0};
+    answer(&errand->request, errand->loopback_only, &reply);
+    bool is_sent = reply_to(errand->pair_fd, &reply);
+    if (reply.fd >= 0) {
+        close(reply.fd);
+    }
+    if (!is_sent) {
+        _exit(EXIT_SUCCESS);
+    }
+}
+
+static void *
+run_thread(void *context)
+{
+    struct errand *errand = context;
+    run_errand(errand);
+    atomic_fetch_sub(errand->n, 1);
+    free(errand);
+    return NULL;
+}
+
+/* Has a thread do it. False: there are too many, or none is to be had. */
+static bool
+send_out(const struct errand *errand)
+{
+    struct errand *copy = NULL;
+    pthread_attr_t attr;
+    pthread_t thread;
+    if (atomic_load(errand->n) >= DIALLER_AT_ONCE ||
+        pthread_attr_init(&attr) != 0) {
+        return false;
+    }
+    bool is_out =
+        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED) == 0 &&
+        pthread_attr_setstacksize(&attr, STACK_BYTES) == 0 &&
+        (copy = malloc(sizeof *copy)) != NULL;
+    if (is_out) {
+        *copy = *errand;
+        atomic_fetch_add(errand->n, 1);
+        is_out = pthread_create(&thread, &attr, run_thread, copy) == 0;
+        if (!is_out) {
+            atomic_fetch_sub(errand->n, 1);
+            free(copy);
+        }
+    }
+    (void)pthread_attr_destroy(&attr);
+    return is_out;
+}
+
 static _Noreturn void
 answer_all(int pair_fd, bool loopback_only)
 {
-    struct dial_request request;
+    atomic_uint n = 0;
+    struct errand errand = {
+        .pair_fd = pair_fd, .loopback_only = loopback_only, .n = &n};
     for (;;) {
         struct pollfd poll_fd = {.fd = pair_fd, .events = POLLIN};
-        int number = dial_receive_request(pair_fd, &request);
+        int number = dial_receive_request(pair_fd, &errand.request);
         if (number == EAGAIN) {
             (void)poll(&poll_fd, 1, -1);
             continue;
         }
-        struct dial_reply reply = {0};
         if (number != 0) {
             _exit(EXIT_SUCCESS); /* the server is gone, or not itself */
         }
-        answer(&request, loopback_only, &reply);
-        bool is_sent = reply_to(pair_fd, &reply);
-        if (reply.fd >= 0) {
-            close(reply.fd);
-        }
-        if (!is_sent) {
-            _exit(EXIT_SUCCESS);
+        if (!send_out(&errand)) {
+            run_errand(&errand);
         }
     }
 }

@@ -10,9 +10,11 @@
  * nothing of the server's but the pair and its text. */
 
 enum {
-    DIALLER_TIMEOUT_MS = 5000
-}; /* of one request's connecting, without
-                                     * the look-up of the name */
+    DIALLER_TIMEOUT_MS = 5000, /* of one request's connecting, without the
+                                * look-up of the name */
+    DIALLER_AT_ONCE = 32 /* requests; one more is answered before the next is
+                          * read */
+};
 
 /* Forks it; by a process with one thread, before anything secret is read. It
  * becomes user (as process_drop_user), gives up its rights and, with

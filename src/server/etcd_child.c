@@ -21,6 +21,7 @@ etcd_child_start(const struct run_config *config, const char *user,
         .what = "speaks with etcd",
         .user = user,
         .holds_files = holds_files,
+        .holds_calls = config->holds_calls,
         .outlives = true,
         .live_fn = live,
         .context = config};

@@ -28,7 +28,7 @@ logging_reload(struct logger *logger, int number)
             "stays",
             number, logger->path, strerror(errno));
     } else if (logger->path != NULL) {
-        log_line(logger, LOG_INFO,
+        log_line(logger, LOG_NOTICE,
             "signal %d: the log file has been opened anew", number);
     }
 }

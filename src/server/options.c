@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "server/config.h"
+#include "server/metrics.h"
 #include "server/options_extended.h"
 #include "server/options_repl_check.h"
 #include "server/options_value.h"
@@ -42,11 +43,17 @@ static const struct options_row rows[OPTIONS_COUNT] = {
 #define CARE OPTIONS_CARE_MET
     OPTIONS_MET(X) OPTIONS_OF_OWNS(X) OPTIONS_OF_REPL(X)
 #undef CARE
+#define CARE OPTIONS_CARE_ETCD
+        OPTIONS_OF_FAILOVER(X)
+#undef CARE
+#define CARE OPTIONS_CARE_HTTP
+            OPTIONS_OF_HTTP(X)
+#undef CARE
 #define CARE OPTIONS_CARE_TLS
-        OPTIONS_OF_TLS(X)
+                OPTIONS_OF_TLS(X)
 #undef CARE
 #define CARE OPTIONS_CARE_IGNORED
-            OPTIONS_IGNORED(X)
+                    OPTIONS_IGNORED(X)
 #undef CARE
 };
 #undef X
@@ -236,9 +243,12 @@ print_help(const char *kind, struct buf *message)
         options_help(message);
     } else if (strcmp(kind, "man") == 0) {
         options_help_man(message);
+    } else if (strcmp(kind, "metrics") == 0) {
+        metrics_document(message);
     } else {
-        buf_addf(
-            message, "tallyd: --help: '%s' is refused; wanted is man\n", kind);
+        buf_addf(message,
+            "tallyd: --help: '%s' is refused; wanted is man or metrics\n",
+            kind);
         return OPTIONS_EXIT_BAD;
     }
     return OPTIONS_EXIT_OK;

@@ -3,6 +3,8 @@
 #define SERVER_OPTIONS_H
 
 #include "base/buf.h"
+#include "server/options_failover.h"
+#include "server/options_http.h"
 #include "server/options_memcached.h"
 #include "server/options_owns.h"
 #include "server/options_repl.h"
@@ -20,7 +22,10 @@
 
 #define OPTIONS_TABLE(X)                                                      \
     OPTIONS_MET(X)                                                            \
-    OPTIONS_OF_OWNS(X) OPTIONS_OF_REPL(X) OPTIONS_OF_TLS(X) OPTIONS_IGNORED(X)
+    OPTIONS_OF_OWNS(X)                                                        \
+    OPTIONS_OF_REPL(X)                                                        \
+    OPTIONS_OF_FAILOVER(X)                                                    \
+    OPTIONS_OF_HTTP(X) OPTIONS_OF_TLS(X) OPTIONS_IGNORED(X)
 
 enum options_id {
 #define X(field, ...) OPTIONS_ID_##field,
@@ -37,12 +42,15 @@ enum options_extended_id {
 };
 
 /* The words of --near-cells, --new-data, --loading, --seccomp, --landlock and
- * --protocol; of --sync, --reads and --replica-ack. */
+ * --protocol; of --sync, --reads, --replica-ack, --replica-votes
+ * and --forward-writes. */
 enum { OPTIONS_NEAR_CELLS_ITEM, OPTIONS_NEAR_CELLS_ERROR };
 enum { OPTIONS_NEW_DATA_MAKE, OPTIONS_NEW_DATA_REFUSE };
 enum { OPTIONS_SYNC_NONE, OPTIONS_SYNC_INTERVAL, OPTIONS_SYNC_ALWAYS };
 enum { OPTIONS_READS_LATEST, OPTIONS_READS_COMMITTED };
 enum { OPTIONS_ACK_WRITTEN, OPTIONS_ACK_SYNCED, OPTIONS_ACK_APPLIED };
+enum { OPTIONS_VOTES_YES, OPTIONS_VOTES_NO };
+enum { OPTIONS_FORWARD_YES, OPTIONS_FORWARD_NO };
 enum { OPTIONS_LOADING_ANSWER, OPTIONS_LOADING_REFUSE };
 enum { OPTIONS_SECCOMP_ON, OPTIONS_SECCOMP_LOG, OPTIONS_SECCOMP_OFF };
 enum { OPTIONS_LANDLOCK_ON, OPTIONS_LANDLOCK_OFF };

@@ -18,7 +18,11 @@
         "where the data directory is not there, or is empty: make one that "  \
         "has no counters, and say so; or do not start")                       \
     X(no_lock, 0, "no-lock", NULL, FLAG, 0, 0, "", NULL,                      \
-        "start also where the data directory cannot be locked")
+        "start also where the data directory cannot be locked")               \
+    X(wal_archive, 0, "wal-archive", "DIR", PATH, 1, 1023, "", "wal_archive", \
+        "copy each log file that is complete to DIR, and remove none "        \
+        "before: with a backup they make what was there at any batch since "  \
+        "(tallyctl restore)")
 
 /* How a change gets to the disk, and who waits for that. */
 

@@ -3,7 +3,7 @@
 #define SERVER_OPTIONS_OWNS_H
 
 /* The options of a server among others that ids are spread over; the columns
- * are those of server/options_table.h, and the rule is proto/owns.h's. */
+ * are those of server/options_table.h, and the rule is base/owns.h's. */
 #define OPTIONS_OF_OWNS(X)                                                    \
     X(owns, 0, "owns", "RULE:I/N", TEXT, 1, 1023, "", "owns",                 \
         "this is server number I, from 0, of N that clients spread ids "      \

@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "repl/dial.h"
 #include "repl/proof.h"
+#include "server/options_failover_check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@ enum { STALE_MS_MAX = 86400000 };
 
 _Static_assert(OPTIONS_ACK_WRITTEN == 0 && OPTIONS_ACK_SYNCED == 1,
     "the words of --replica-ack are in this order");
+_Static_assert(OPTIONS_FORWARD_YES == 0 && OPTIONS_FORWARD_NO == 1,
+    "the words of --forward-writes are in this order");
 
 static bool
 is_given(const struct options_text *text)
@@ -40,21 +43,40 @@ options_stale_ms(const struct options *options)
                                                                         : 0;
 }
 
+/* The same of --forward-writes. */
+static const char *
+broken_rule_of_forwarding(const struct options *options)
+{
+    bool is_closed = is_given(&options->repl_secret) ||
+        (options->tls && is_given(&options->ssl_ca_cert));
+    if (options->forward_writes == OPTIONS_FORWARD_NO) {
+        return NULL;
+    }
+    if (!options_replicate(options)) {
+        return "--forward-writes wants --replicaof or --repl-port";
+    }
+    return is_given(&options->auth_file) && !is_closed
+        ? "--forward-writes with --auth-file wants --repl-secret-file, or "
+          "TLS: whoever reaches the port of replication could change counters "
+          "without a login"
+        : NULL;
+}
+
 /* The first rule that is broken, or NULL. */
 static const char *
 broken_rule(const struct options *options)
 {
-    char host[DIAL_ADDRESS_MAX + 1], port[DIAL_PORT_MAX + 1];
+    char host[ADDRESS_MAX + 1], port[ADDRESS_PORT_MAX + 1];
     const char *stale = options->stale_data.text;
     bool replicates = options_replicate(options);
     const struct {
         bool is_broken;
         const char *rule;
     } rules[] = {{is_given(&options->replicaof) &&
-                         !dial_split(options->replicaof.text, host, port),
+                         !address_split(options->replicaof.text, host, port),
                      "--replicaof: wanted is HOST:PORT"},
         {is_given(&options->replica_announce) &&
-                !dial_split(options->replica_announce.text, host, port),
+                !address_split(options->replica_announce.text, host, port),
             "--replica-announce: wanted is HOST:PORT"},
         {is_given(&options->node) &&
                 !node_name_is_right(
@@ -103,7 +125,7 @@ broken_rule(const struct options *options)
             return "--repl-listen: wanted are addresses only";
         }
     }
-    return NULL;
+    return broken_rule_of_forwarding(options);
 }
 
 /* The host name, as far as it can be a node's. */
@@ -123,6 +145,9 @@ name_by_host(struct options *options)
 bool
 options__settle_repl(struct options *options, struct buf *message)
 {
+    if (!options__settle_failover(options, message)) {
+        return false;
+    }
     if (!options->given[OPTIONS_ID_min_replicas]) {
         options->min_replicas = options->semi_sync;
     }

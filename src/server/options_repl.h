@@ -27,7 +27,8 @@
         "the first address of -l that is not *")                               \
     X(semi_sync, 0, "semi-sync", "NUM", NUMBER, 0, 15, "0", "semi_sync",       \
         "copies besides its own that a change is on before it is "             \
-        "acknowledged; 0: none is waited for")                                 \
+        "acknowledged; 0: none is waited for. With --replicate 1 unless "      \
+        "given")                                                               \
     X(min_replicas, 0, "min-replicas-to-write", "NUM", NUMBER, 0, 15, "",      \
         "min_replicas_to_write",                                               \
         "with fewer replicas than that, refuse changes; without it, as many "  \
@@ -42,11 +43,17 @@
         "written")                                                             \
     X(replica_priority, 0, "replica-priority", "NUM", NUMBER, 0, 1000000,      \
         "100", "replica_priority",                                             \
-        "shown to who chooses the next primary; 0: not this one")              \
+        "the higher the sooner this server becomes the primary where etcd "    \
+        "says which does, and shown to who chooses; 0: never")                 \
     X(stale_data, 0, "replica-serve-stale-data", "yes|MS", TEXT, 1, 8, "yes",  \
         "replica_serve_stale_data",                                            \
         "as a replica, refuse gets of counters where what is shown may be "    \
         "older than so many milliseconds; yes: never")                         \
+    X(forward_writes, 0, "forward-writes", "yes|no", CHOICE, 0, 1, "no",       \
+        "forward_writes",                                                      \
+        "as a replica, have the primary make the changes of counters that "    \
+        "clients ask for, and pass on what it answers; as a primary, make "    \
+        "those of replicas. The same on all servers of a group")               \
     X(repl_timeout_s, 0, "repl-timeout", "SECONDS", NUMBER, 1, 3600, "5",      \
         "repl_timeout",                                                        \
         "end a connection of replication on which nothing comes for so long")  \

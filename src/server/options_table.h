@@ -36,8 +36,9 @@
         "write more to stderr: -v what happens, -vv details")                 \
     X(log_file, 0, "log-file", "FILE", PATH, 1, 1023, "", "log_file",         \
         "write the log to FILE instead of stderr; opened anew at SIGHUP")     \
-    X(help, 'h', "help", "man", HELP, 0, 0, "", NULL,                         \
-        "print this help; =man prints it for the manual page")                \
+    X(help, 'h', "help", "man|metrics", HELP, 0, 0, "", NULL,                 \
+        "print this help; =man prints it for the manual page, =metrics a "    \
+        "table of what /metrics tells (--http)")                              \
     X(version, 'V', "version", NULL, VERSION, 0, 0, "", NULL,                 \
         "print the version")                                                  \
     X(listen_backlog, 'b', "listen-backlog", "NUM", NUMBER, 1, 65535, "1024", \
@@ -131,6 +132,9 @@
         "read (--reads), with SERVER_ERROR: a change's outcome is not known") \
     X(shards, 0, "shards", "NUM", POWER_OF_TWO, 1, 4096, "16", "shards",      \
         "partitions of the ids; more let more threads write at a time")       \
+    X(slow_ms, 0, "slow", "MS", NUMBER, 0, 3600000, "10", "slow",             \
+        "keep what takes so long in the slow log, see stats slow; 0: "        \
+        "nothing")                                                            \
     X(seccomp, 0, "seccomp", "on|log|off", CHOICE, 0, 2, "on", "seccomp",     \
         "once started, end at a system call that the server has no use for; " \
         "log: the kernel only logs it; on, said explicitly: do not start "    \

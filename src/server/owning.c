@@ -159,7 +159,7 @@ owning_reload(struct owning *owning, struct qsbr *qsbr, int number)
     free_old(owning);
     owning->old = owner_exchange(&owning->owner, owns);
     owning->old_grace = qsbr_begin(qsbr);
-    log_line(logger, LOG_INFO, "signal %d: ids of this server: %s", number,
+    log_line(logger, LOG_NOTICE, "signal %d: ids of this server: %s", number,
         owns_rule(owns));
     buf_fini(&why);
 }

@@ -3,10 +3,10 @@
  * that connects, then the secret and the sockets, and, whenever a store has
  * been loaded, the node itself.
  *
- * Sessions get at the node by the seam, in a turn of theirs, as readers of the
- * store's qsbr: replication_end takes the node away, waits until all of them
- * have been quiescent since, and stops it then; what they have asked by then
- * the node answers.
+ * Sessions get at the node by the seam (replication_group.c), in a turn of
+ * theirs, as readers of the store's qsbr: replication_end takes the node away,
+ * waits until all of them have been quiescent since, and stops it then; what
+ * they have asked by then the node answers.
  *
  * Which server is followed is what the command line says until somebody orders
  * something else, and that until the process ends: the store may be loaded anew
@@ -15,19 +15,19 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/small_file.h"
 #include "repl/dial.h"
 #include "server/dialler.h"
+#include "server/etcd_option.h"
+#include "server/options_failover_check.h"
 #include "server/options_repl_check.h"
+#include "server/own_address.h"
+#include "server/replication_group.h"
 #include "store/store_repl.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MS_PER_S = 1000, COPY_SILENT_MS = 600 * MS_PER_S };
@@ -36,205 +36,6 @@ _Static_assert((int)REPLICA_WRITTEN == OPTIONS_ACK_WRITTEN + 1 &&
         (int)REPLICA_SYNCED == OPTIONS_ACK_SYNCED + 1 &&
         (int)REPLICA_APPLIED == OPTIONS_ACK_APPLIED + 1,
     "the words of --replica-ack are in this order");
-_Static_assert((int)GROUP_ADDRESS_MAX == (int)NODE_ADDRESS_MAX &&
-        (int)NODE_ADDRESS_MAX == (int)DIAL_ADDRESS_MAX,
-    "an address goes from a client to the process that connects");
-
-static struct replication *
-of(struct group *group)
-{
-    struct replication *replication = (struct replication *)group;
-    ASSERT(replication->magic == REPLICATION_MAGIC);
-    return replication;
-}
-
-static struct node *
-node_of(struct replication *replication)
-{
-    /* seq_cst: with the exchange of replication_end and its qsbr_wait */
-    return atomic_load(&replication->node);
-}
-
-/* ---- what sessions ask ---- */
-
-static const char *
-primary_of(struct group *group)
-{
-    struct node *node = node_of(of(group));
-    return node == NULL ? "" : node_primary(node);
-}
-
-static bool
-is_fresh(struct group *group)
-{
-    struct node *node = node_of(of(group));
-    return node == NULL || node_is_fresh(node);
-}
-
-static unsigned
-port_of(const struct sockaddr_storage *bound)
-{
-    const struct sockaddr_in *in = (const void *)bound;
-    const struct sockaddr_in6 *in6 = (const void *)bound;
-    return ntohs(bound->ss_family == AF_INET ? in->sin_port : in6->sin6_port);
-}
-
-/* True where a socket of that family is bound to all addresses of it. */
-static bool
-is_any(const struct sockaddr_storage *bound)
-{
-    const struct sockaddr_in *in = (const void *)bound;
-    const struct sockaddr_in6 *in6 = (const void *)bound;
-    return bound->ss_family == AF_INET
-        ? in->sin_addr.s_addr == INADDR_ANY
-        : IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
-}
-
-/* True where HOST, of the port that the socket is bound to, comes to it: its
- * address, or, of one that is bound to all, or to that, the loopback. Other
- * names nobody can look up here. */
-static bool
-is_own_host(const struct sockaddr_storage *bound, const char *host)
-{
-    const struct sockaddr_in *in = (const void *)bound;
-    const struct sockaddr_in6 *in6 = (const void *)bound;
-    struct in_addr v4;
-    struct in6_addr v6;
-    if (bound->ss_family == AF_INET) {
-        uint32_t own = ntohl(in->sin_addr.s_addr);
-        return (inet_pton(AF_INET, host, &v4) == 1 &&
-                   (v4.s_addr == in->sin_addr.s_addr ||
-                       (is_any(bound) &&
-                           ntohl(v4.s_addr) >> IN_CLASSA_NSHIFT ==
-                               IN_LOOPBACKNET))) ||
-            (strcmp(host, "localhost") == 0 &&
-                (is_any(bound) || own == INADDR_LOOPBACK));
-    }
-    return inet_pton(AF_INET6, host, &v6) == 1 &&
-        (memcmp(&v6, &in6->sin6_addr, sizeof v6) == 0 ||
-            (is_any(bound) && IN6_IS_ADDR_LOOPBACK(&v6)));
-}
-
-/* True where replication is had at that address here. */
-static bool
-is_own_address(
-    const struct replication *replication, const char *host, const char *port)
-{
-    for (unsigned i = 0; i < replication->listener.n_sockets; i++) {
-        struct sockaddr_storage bound;
-        socklen_t len = sizeof bound;
-        if (getsockname(replication->fd[i], (struct sockaddr *)&bound, &len) ==
-                0 &&
-            port_of(&bound) == strtoul(port, NULL, 10) &&
-            is_own_host(&bound, host)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* 0, or what is wrong with the address that is to be followed. */
-static int
-address_fault(const struct replication *replication, const char *address)
-{
-    char host[DIAL_ADDRESS_MAX + 1], port[DIAL_PORT_MAX + 1];
-    if (!dial_split(address, host, port)) {
-        return ERR_BAD_ADDRESS;
-    }
-    return is_own_address(replication, host, port) ? ERR_OWN_ADDRESS : 0;
-}
-
-/* An order on its way to the node. */
-struct order {
-    struct node_order at_node;
-    struct group_order *from;
-};
-
-static void
-on_order_done(struct store_call *call)
-{
-    struct order *order = call->owner;
-    struct group_order *from = order->from;
-    from->err = order->at_node.err;
-    free(order);
-    from->call.done_fn(&from->call);
-}
-
-static enum store_answer
-give_order(struct group *group, struct group_order *from)
-{
-    struct node *node = node_of(of(group));
-    from->err =
-        from->address[0] == '\0' ? 0 : address_fault(of(group), from->address);
-    if (from->err == 0 && node == NULL) {
-        from->err = ERR_LOADING;
-    }
-    if (from->err != 0) {
-        return STORE_DONE;
-    }
-    struct order *order = calloc(1, sizeof *order);
-    if (order == NULL) {
-        from->err = ERR_NO_MEMORY;
-        return STORE_DONE;
-    }
-    order->from = from;
-    order->at_node.call =
-        (struct store_call){.done_fn = on_order_done, .owner = order};
-    memcpy(order->at_node.address, from->address, sizeof from->address);
-    node_replicaof(node, &order->at_node);
-    return STORE_LATER;
-}
-
-/* A wait on its way to the node. */
-struct waiting {
-    struct node_wait at_node;
-    struct group_wait *from;
-};
-
-static void
-on_wait_done(struct store_call *call)
-{
-    struct waiting *waiting = call->owner;
-    struct group_wait *from = waiting->from;
-    from->n_have = waiting->at_node.n_have;
-    free(waiting);
-    from->call.done_fn(&from->call);
-}
-
-static enum store_answer
-begin_wait(struct group *group, struct group_wait *from)
-{
-    struct node *node = node_of(of(group));
-    struct waiting *waiting = node == NULL ? NULL : calloc(1, sizeof *waiting);
-    if (waiting == NULL) { /* nobody is known to have it */
-        from->n_have = 0;
-        return STORE_DONE;
-    }
-    waiting->from = from;
-    waiting->at_node =
-        (struct node_wait){.call = {.done_fn = on_wait_done, .owner = waiting},
-            .seq = from->seq,
-            .n = from->n,
-            .ms = from->ms,
-            .is_unwanted = &from->is_unwanted};
-    node_wait(node, &waiting->at_node);
-    return STORE_LATER;
-}
-
-void
-replication_each_stat(struct replication *replication, bool of_replicas,
-    node_stat_fn *stat_fn, void *context)
-{
-    struct node *node = replication->is_wanted ? node_of(replication) : NULL;
-    if (node == NULL) {
-        return;
-    }
-    if (of_replicas) {
-        node_each_replica(node, stat_fn, context);
-    } else {
-        node_each_stat(node, stat_fn, context);
-    }
-}
 
 /* ---- a start ---- */
 
@@ -243,14 +44,13 @@ replication_init(struct replication *replication,
     const struct options *options, struct logger *logger, uv_loop_t *loop)
 {
     *replication = (struct replication){.magic = REPLICATION_MAGIC,
-        .group = {.primary_fn = primary_of,
-            .is_fresh_fn = is_fresh,
-            .order_fn = give_order,
-            .wait_fn = begin_wait},
+        .group = replication__group(options_is_automatic(options),
+            options->forward_writes == OPTIONS_FORWARD_YES),
         .is_wanted = options_replicate(options),
         .options = options,
         .logger = logger,
-        .dial_fd = -1};
+        .dial_fd = -1,
+        .control_fd = -1};
     if (!replication->is_wanted) {
         return;
     }
@@ -275,66 +75,33 @@ replication_fork(struct replication *replication, struct buf *why)
     if (!replication->is_wanted) {
         return 0;
     }
-    return dialler_start(options->user.text,
+    int err = dialler_start(options->user.text,
         options->landlock == OPTIONS_LANDLOCK_ON,
         !has_tls(options) && !options->repl_insecure, &replication->dial_fd,
         why);
-}
-
-/* As PostgreSQL sees keys: others must not read it, and a group only one of
- * root's. */
-static bool
-is_open_to_others(const struct stat *info)
-{
-    return (info->st_mode & (S_IRWXO | S_IWGRP)) != 0 ||
-        ((info->st_mode & S_IRGRP) != 0 && info->st_uid != 0);
-}
-
-/* What is in the file but for line ends behind it. */
-static int
-take_secret(
-    int fd, const char *path, struct proof_secret *out, struct buf *why)
-{
-    uint8_t bytes[PROOF_SECRET_MAX + 1];
-    struct stat info;
-    ssize_t n = fstat(fd, &info) == 0 ? read(fd, bytes, sizeof bytes) : -1;
-    if (n < 0) {
-        buf_addf(why, "cannot read the secret %s: %s", path, strerror(errno));
-        return ERR_SYSTEM;
+    if (err == 0 && options_is_automatic(options)) {
+        err = etcd_option_start(options, &replication->control_fd, why);
     }
-    while (n > 0 && (bytes[n - 1] == '\n' || bytes[n - 1] == '\r')) {
-        n--;
-    }
-    const char *wrong = !S_ISREG(info.st_mode) ? "it is no file"
-        : is_open_to_others(&info) ? "others can read it: chmod 0600"
-        : n < PROOF_SECRET_MIN     ? "it is shorter than 32 bytes"
-        : n > PROOF_SECRET_MAX     ? "it is longer than 1024 bytes"
-                                   : NULL;
-    if (wrong != NULL) {
-        buf_addf(why, "--repl-secret-file=%s: %s", path, wrong);
-    } else {
-        memcpy(out->bytes, bytes, (size_t)n);
-        out->n_bytes = (size_t)n;
-    }
-    explicit_bzero(bytes, sizeof bytes);
-    return wrong == NULL ? 0 : ERR_BAD_OPTION;
+    return err;
 }
 
 static int
 read_secret(struct replication *replication, struct buf *why)
 {
-    const char *path = replication->options->repl_secret.text;
-    if (path[0] == '\0') {
-        return 0;
+    const struct small_file file = {.option = "--repl-secret-file",
+        .what = "the secret",
+        .path = replication->options->repl_secret.text,
+        .least = PROOF_SECRET_MIN,
+        .most = PROOF_SECRET_MAX,
+        .is_private = true};
+    char bytes[PROOF_SECRET_MAX + 1];
+    size_t n;
+    int err = small_file_read(&file, bytes, &n, why);
+    if (err == 0) {
+        memcpy(replication->secret.bytes, bytes, n);
+        replication->secret.n_bytes = n;
     }
-    /* non-blocking: a pipe of that name must not hold us up */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        buf_addf(why, "cannot open the secret %s: %s", path, strerror(errno));
-        return ERR_SYSTEM;
-    }
-    int err = take_secret(fd, path, &replication->secret, why);
-    close(fd);
+    explicit_bzero(bytes, sizeof bytes);
     return err;
 }
 
@@ -395,6 +162,40 @@ look_at_boot_id(struct replication *replication)
     }
 }
 
+/* Where the other nodes connect to this one. */
+static int
+find_own_address(struct replication *replication, struct buf *why)
+{
+    const struct options *options = replication->options;
+    char host[ADDRESS_MAX + 1], port[ADDRESS_PORT_MAX + 1];
+    char *out = replication->repl;
+    const size_t size = sizeof replication->repl;
+    const char *given = options->repl_announce.text;
+    const char *client = options->replica_announce.text;
+    if (!options_is_automatic(options)) {
+        return 0;
+    }
+    if (given[0] != '\0') {
+        memcpy(out, given, strlen(given) + 1);
+        return 0;
+    }
+    if (own_address_choose(
+            replication->fd, replication->listener.n_sockets, out, size)) {
+        return 0;
+    }
+    bool has_colon =
+        address_split(client, host, port) && strchr(host, ':') != NULL;
+    if (client[0] != '\0' &&
+        snprintf(out, size, has_colon ? "[%s]:%d" : "%s:%d", host,
+            options->repl_port) < (int)size) {
+        return 0;
+    }
+    buf_add_text(why,
+        "--replicate: where do the other servers find this one's --repl-port? "
+        "It is open at all addresses: give --repl-announce=HOST:PORT");
+    return ERR_BAD_OPTION;
+}
+
 int
 replication_open(
     struct replication *replication, struct tls *tls, struct buf *why)
@@ -405,33 +206,10 @@ replication_open(
     replication->tls = has_tls(replication->options) ? tls : NULL;
     look_at_boot_id(replication);
     int err = read_secret(replication, why);
-    return err == 0 ? open_sockets(replication, why) : err;
-}
-
-/* The address of a socket, where it is one that others could connect to. */
-static bool
-name_socket(int fd, char *out, size_t size)
-{
-    struct sockaddr_storage bound;
-    socklen_t len = sizeof bound;
-    char host[INET6_ADDRSTRLEN];
-    const struct sockaddr_in *in = (const void *)&bound;
-    const struct sockaddr_in6 *in6 = (const void *)&bound;
-    if (getsockname(fd, (struct sockaddr *)&bound, &len) != 0) {
-        return false;
+    if (err == 0) {
+        err = open_sockets(replication, why);
     }
-    if (bound.ss_family == AF_INET && in->sin_addr.s_addr != INADDR_ANY) {
-        inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
-        (void)snprintf(out, size, "%s:%u", host, ntohs(in->sin_port));
-        return true;
-    }
-    if (bound.ss_family == AF_INET6 &&
-        !IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr)) {
-        inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
-        (void)snprintf(out, size, "[%s]:%u", host, ntohs(in6->sin6_port));
-        return true;
-    }
-    return false;
+    return err == 0 ? find_own_address(replication, why) : err;
 }
 
 void
@@ -448,7 +226,7 @@ replication_announce(
         return;
     }
     for (unsigned i = 0; i < clients->n_sockets && client[0] == '\0'; i++) {
-        (void)name_socket(
+        (void)own_address_name(
             clients->socket[i].fd, client, sizeof replication->client);
     }
     if (client[0] == '\0') {
@@ -465,34 +243,81 @@ replication_is_replica(const struct replication *replication)
     return node != NULL && !node_leads(node);
 }
 
+bool
+replication_leads(const struct replication *replication)
+{
+    struct node *node = atomic_load(&replication->node);
+    return node != NULL && node_leads(node);
+}
+
 /* ---- a store that has been loaded ---- */
+
+static bool
+is_same(const struct node_name *one, const struct node_name *other)
+{
+    return one->len == other->len &&
+        memcmp(one->text, other->text, one->len) == 0;
+}
+
+/* A directory of a group in which etcd says who leads is of that one; one of a
+ * group by hand becomes that. */
+static int
+check_cluster(
+    const struct options *options, struct replica_file *file, struct buf *why)
+{
+    struct node_name cluster, group;
+    bool is_right =
+        options_split_group(options->replicate.text, &cluster, &group);
+    ASSERT(is_right); /* options_failover.c has looked */
+    if (file->cluster.len > 0 &&
+        (!is_same(&file->cluster, &cluster) ||
+            !is_same(&file->group, &group))) {
+        buf_addf(why,
+            "the data directory %s is of the group %.*s/%.*s, not %s: give "
+            "--replicate as before, or start it once with --leave-group",
+            options->data.text, (int)file->cluster.len, file->cluster.text,
+            (int)file->group.len, file->group.text, options->replicate.text);
+        return ERR_BAD_OPTION;
+    }
+    file->cluster = cluster;
+    file->group = group;
+    return 0;
+}
+
+static int
+check_group(
+    const struct options *options, struct node_config *config, struct buf *why)
+{
+    const struct node_name *group = &config->file.group;
+    if (options_is_automatic(options)) {
+        return check_cluster(options, &config->file, why);
+    }
+    if (group->len > 0 && !is_same(group, &config->group)) {
+        buf_addf(why,
+            "the data directory %s is of the group %.*s: give "
+            "--repl-group=%.*s",
+            options->data.text, (int)group->len, group->text, (int)group->len,
+            group->text);
+        return ERR_BAD_OPTION;
+    }
+    return 0;
+}
 
 static int
 read_file(struct replication *replication, struct node_config *config,
     struct buf *why)
 {
-    const struct node_name *group = &config->file.group;
     int err = replica_file_read(store_disk(config->store), &config->file);
     if (err == ERR_NOT_FOUND) { /* it has been one of several never before */
         config->file = (struct replica_file){0};
-        return 0;
+        err = 0;
     }
     if (err != 0) {
         buf_addf(why, "cannot read the file %s in the data directory %s: %s",
             REPLICA_NAME, replication->options->data.text, err_file_text(err));
         return err;
     }
-    if (group->len > 0 &&
-        (group->len != config->group.len ||
-            memcmp(group->text, config->group.text, group->len) != 0)) {
-        buf_addf(why,
-            "the data directory %s is of the group %.*s: give "
-            "--repl-group=%.*s",
-            replication->options->data.text, (int)group->len, group->text,
-            (int)group->len, group->text);
-        return ERR_BAD_OPTION;
-    }
-    return 0;
+    return check_group(replication->options, config, why);
 }
 
 static void
@@ -506,7 +331,7 @@ set_name(struct node_name *name, const struct options_text *text)
 
 int
 replication_begin(struct replication *replication, struct store *store,
-    const struct clock *clock, void (*reload_fn)(void *context), void *context,
+    const struct clock *clock, const struct replication_calls *calls,
     struct buf *why)
 {
     const struct options *options = replication->options;
@@ -522,6 +347,11 @@ replication_begin(struct replication *replication, struct store *store,
         .listen_fd = replication->fd,
         .n_listen = replication->listener.n_sockets,
         .dial_fd = replication->dial_fd,
+        .control_fd = replication->control_fd,
+        .is_again = replication->has_begun,
+        .ttl_ms = (uint64_t)options->lease_ttl_s * MS_PER_S,
+        .hang_ms = (uint64_t)options->hang_timeout_ms,
+        .votes = options->replica_votes == OPTIONS_VOTES_YES,
         .level = (enum replica_level)(options->replica_ack + REPLICA_WRITTEN),
         .semi_sync = (unsigned)options->semi_sync,
         .min_replicas = (unsigned)options->min_replicas,
@@ -533,12 +363,16 @@ replication_begin(struct replication *replication, struct store *store,
         .copy_silent_ms = COPY_SILENT_MS,
         .stale_ms = options_stale_ms(options),
         .priority = (unsigned)options->replica_priority,
+        .forwards = options->forward_writes == OPTIONS_FORWARD_YES,
         .figures = &replication->figures,
-        .reload_fn = reload_fn,
-        .context = context};
+        .reload_fn = calls->reload_fn,
+        .lost_fn = calls->lost_fn,
+        .serve_fn = calls->serve_fn,
+        .context = calls->context};
     set_name(&config.name, &options->node);
     set_name(&config.group, &options->repl_group);
     memcpy(config.client, replication->client, sizeof config.client);
+    memcpy(config.repl, replication->repl, sizeof config.repl);
     memcpy(config.boot_id, replication->boot_id, sizeof config.boot_id);
     memcpy(config.primary, replication->primary, sizeof config.primary);
     int err = read_file(replication, &config, why);
@@ -551,9 +385,27 @@ replication_begin(struct replication *replication, struct store *store,
     }
     if (err == 0) {
         replication->qsbr = store->qsbr;
-        atomic_store(&replication->node, node); /* seq_cst: see node_of */
+        replication->has_begun = true;
+        /* seq_cst: see replication__node */
+        atomic_store(&replication->node, node);
     }
     return err;
+}
+
+void
+replication_each_stat(struct replication *replication, bool of_replicas,
+    node_stat_fn *stat_fn, void *context)
+{
+    struct node *node =
+        replication->is_wanted ? replication__node(replication) : NULL;
+    if (node == NULL) {
+        return;
+    }
+    if (of_replicas) {
+        node_each_replica(node, stat_fn, context);
+    } else {
+        node_each_stat(node, stat_fn, context);
+    }
 }
 
 void
@@ -568,6 +420,16 @@ replication_end(struct replication *replication)
     node_stop(&node);
 }
 
+/* And the process at its other end ends. */
+static void
+close_pair(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
 void
 replication_close(struct replication *replication)
 {
@@ -577,9 +439,7 @@ replication_close(struct replication *replication)
     }
     listener_stop(&replication->listener);
     explicit_bzero(&replication->secret, sizeof replication->secret);
-    if (replication->dial_fd >= 0) {
-        close(replication->dial_fd); /* and the process ends */
-        replication->dial_fd = -1;
-    }
+    close_pair(&replication->dial_fd);
+    close_pair(&replication->control_fd);
     replication->is_wanted = false;
 }

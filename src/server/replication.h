@@ -30,12 +30,15 @@ struct replication {
     struct logger *logger;
     struct listener listener; /* its sockets, bound; the node accepts */
     int fd[LISTENER_SOCKETS_MAX];
-    int dial_fd; /* to the process that connects; -1: there is none */
+    int dial_fd;    /* to the process that connects; -1: there is none */
+    int control_fd; /* to the one that speaks with etcd; -1: there is none */
     struct tls *tls;
     struct proof_secret secret;
     uint8_t boot_id[REPLICA_BOOT_BYTES];
     char client[NODE_ADDRESS_MAX + 1];  /* where clients find this server */
+    char repl[NODE_ADDRESS_MAX + 1];    /* where other nodes do; "" by hand */
     _Atomic(struct node *) node;        /* NULL: it does not run */
+    bool has_begun;                     /* a node of this process has run */
     struct qsbr *qsbr;                  /* of the node's store */
     struct node_figures figures;        /* of the nodes before this one */
     char primary[NODE_ADDRESS_MAX + 1]; /* that the next node follows; "": it
@@ -46,7 +49,8 @@ struct replication {
 void replication_init(struct replication *replication,
     const struct options *options, struct logger *logger, uv_loop_t *loop);
 
-/* Forks the process that connects; before keys and users are read. */
+/* Forks the process that connects, and the one that speaks with etcd; before
+ * keys and users are read. */
 int replication_fork(struct replication *replication, struct buf *why);
 
 /* Reads the secret and binds the sockets; as root, where the process is. tls:
@@ -62,10 +66,20 @@ void replication_announce(
 /* True where a store is to be loaded as a replica's. */
 bool replication_is_replica(const struct replication *replication);
 
-/* All is loaded, and nothing begun: starts the node. reload_fn: as in
- * node_config. */
+/* True while this server is the primary of a group. */
+bool replication_leads(const struct replication *replication);
+
+/* As in node_config. */
+struct replication_calls {
+    void (*reload_fn)(void *context);
+    void (*lost_fn)(void *context);
+    bool (*serve_fn)(void *context, int fd, bool is_binary);
+    void *context;
+};
+
+/* All is loaded, and nothing begun: starts the node. */
 int replication_begin(struct replication *replication, struct store *store,
-    const struct clock *clock, void (*reload_fn)(void *context), void *context,
+    const struct clock *clock, const struct replication_calls *calls,
     struct buf *why);
 
 /* Before store_end_calls: the node ends, and who asks is told so. The next one

@@ -63,4 +63,8 @@ int sandbox_hold_calls(
 int sandbox_hold_files(
     const struct sandbox_config *config, struct buf *message);
 
+/* For a child that connects (server/child.h): what it never calls ends it. To
+ * be called by a process with one thread. */
+int sandbox_hold_child_calls(struct buf *message);
+
 #endif

@@ -134,6 +134,8 @@
     X(prlimit64, 2, UINT64_MAX, 0)                                            \
     /* the service manager's socket */                                        \
     X(socket, 0, UINT32_MAX, AF_UNIX)                                         \
+    /* changes of a replica's clients, within this process */                 \
+    X(socketpair, 0, UINT32_MAX, AF_UNIX)                                     \
     /* what libuv and stdio ask of a descriptor */                            \
     X(ioctl, 1, UINT32_MAX, FIONBIO)                                          \
     X(ioctl, 1, UINT32_MAX, FIOCLEX)                                          \

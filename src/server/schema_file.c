@@ -3,6 +3,7 @@
  * the store's keeper do them one after the other. */
 #include "server/schema_file.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "base/mutex.h"
 #include "proto/dialect.h"
@@ -104,6 +105,24 @@ print_existing(const struct schema *schema, const struct schema_edit *edit,
     }
 }
 
+/* Appends the change that would make what is there what edit adds; nothing
+ * where the server refuses it. */
+static void
+say_change(const struct schema *schema, const struct schema_edit *edit,
+    struct buf *more)
+{
+    struct schema_edit change;
+    struct schema *next = NULL;
+    struct buf line = {0};
+    if (schema_change_for(schema, edit, &change) &&
+        schema_apply(schema, &change, &next) == 0) {
+        schema_print_change(&change, &line);
+        buf_addf(more, ", or send \"%.*s\"", (int)line.len, line.data);
+    }
+    schema_destroy(&next);
+    buf_fini(&line);
+}
+
 /* What is there in place of what a line would add. */
 static void
 say_existing(const struct schema *schema, const struct schema_edit *edit,
@@ -117,8 +136,32 @@ say_existing(const struct schema *schema, const struct schema_edit *edit,
         buf_addf(more,
             "; the server has \"%.*s\": write the same, or another name",
             (int)line.len, line.data);
+        say_change(schema, edit, more);
     }
     buf_fini(&line);
+}
+
+/* The same where only the hint differs; false: more does. */
+static bool
+say_hint(const struct schema *schema, const struct schema_edit *edit, int err,
+    struct buf *more)
+{
+    struct schema_edit change;
+    struct buf line = {0};
+    if ((err != ERR_NAME_TAKEN && err != ERR_TWO_KEYS) ||
+        !schema_change_for(schema, edit, &change) ||
+        change.op != SCHEMA_CHANGE_COLUMN ||
+        change.changes != SCHEMA_CHANGES_HINT) {
+        return false;
+    }
+    print_existing(schema, edit, err, &line);
+    buf_addf(more,
+        "only the hint differs, which no number depends on, and the server's "
+        "stays: write its line, \"%.*s\"",
+        (int)line.len, line.data);
+    say_change(schema, edit, more);
+    buf_fini(&line);
+    return true;
 }
 
 /* Makes an edit of a line; *is_edit is false for one that says nothing. */
@@ -135,20 +178,25 @@ parse_line(const char *line, uint32_t len, const struct schema *none,
     }
     if (!dialect_parse(span, words, none, &request) ||
         request.op != REQUEST_SCHEMA_EDIT ||
-        (request.schema_op != SCHEMA_ADD_COUNTER &&
-            request.schema_op != SCHEMA_ADD_COLUMN)) {
+        request.schema_op == SCHEMA_DROP_COUNTER ||
+        request.schema_op == SCHEMA_DROP_COLUMN) {
         return ERR_NOT_SCHEMA;
     }
-    return dialect_edit(line, &request, edit);
+    int err = dialect_edit(line, &request, edit);
+    return err == 0 && (edit->changes & SCHEMA_CHANGES_NAME) != 0 &&
+            edit->op == SCHEMA_CHANGE_COLUMN
+        ? ERR_CHANGE_ONCE
+        : err;
 }
 
 /* Calls edit_fn for the edit of each line, up to the first error. What more
- * there is to say of that goes to *more. */
+ * there is to say of that goes to *more; without an error it goes to *notes, a
+ * line each (NULL: edit_fn says nothing then). */
 static int
 each_edit(const char *path, const struct buf *text,
     int (*edit_fn)(
         void *context, const struct schema_edit *edit, struct buf *more),
-    void *context, struct buf *why)
+    void *context, struct buf *notes, struct buf *why)
 {
     struct schema *none = schema_create(); /* counters' names mean nothing */
     struct buf more = {0};
@@ -170,6 +218,12 @@ each_edit(const char *path, const struct buf *text,
         if (err == 0 && is_edit) {
             err = edit_fn(context, &edit, &more);
         }
+        if (err == 0 && more.len > 0) {
+            ASSERT(notes != NULL);
+            buf_addf(
+                notes, "%s:%u: %.*s\n", path, line, (int)more.len, more.data);
+            buf_clear(&more);
+        }
     }
     if (err != 0) {
         buf_addf(why, "%s:%u: %s%.*s", path, line, err_text(err),
@@ -190,7 +244,11 @@ load_edit(void *context, const struct schema_edit *edit, struct buf *more)
     if (err != 0) {
         qsbr_register(store->qsbr, &reader);
         qsbr_online(store->qsbr, &reader);
-        say_existing(store_schema(store), edit, err, more);
+        if (say_hint(store_schema(store), edit, err, more)) {
+            err = 0;
+        } else {
+            say_existing(store_schema(store), edit, err, more);
+        }
         qsbr_offline(&reader);
         qsbr_unregister(store->qsbr, &reader);
     }
@@ -199,9 +257,9 @@ load_edit(void *context, const struct schema_edit *edit, struct buf *more)
 
 int
 schema_file_load(struct store *store, const char *path, const struct buf *text,
-    struct buf *why)
+    struct buf *notes, struct buf *why)
 {
-    return each_edit(path, text, load_edit, store, why);
+    return each_edit(path, text, load_edit, store, notes, why);
 }
 
 /* As the store's keeper does it. *context: NULL, or a schema. */
@@ -232,7 +290,7 @@ schema_file_check(
         buf_add_text(why, "out of memory");
         return ERR_NO_MEMORY;
     }
-    int err = each_edit(path, text, try_edit, &schema, why);
+    int err = each_edit(path, text, try_edit, &schema, NULL, why);
     schema_destroy(&schema);
     return err;
 }

@@ -18,11 +18,13 @@ int schema_file_read(const char *path, struct buf *text, struct buf *why);
 int schema_file_check(
     const char *path, const struct buf *text, bool is_new, struct buf *why);
 
-/* Does the lines of a schema file's text in order: each adds a counter or a
- * column; what exists identically is skipped, empty lines and lines that begin
- * with # too. Stops at the first error, with path, line and reason in *why.
+/* Does the lines of a schema file's text in order: each adds or changes a
+ * counter or a column; what exists identically is skipped, empty lines and
+ * lines that begin with # too, and a column that has another hint by now: of
+ * that a line, ended by LF, goes to *notes. Stops at the first error, with
+ * path, line and reason in *why.
  * Blocks; not on a worker's thread. 0 or an ERR_. */
 int schema_file_load(struct store *store, const char *path,
-    const struct buf *text, struct buf *why);
+    const struct buf *text, struct buf *notes, struct buf *why);
 
 #endif

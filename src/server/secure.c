@@ -78,7 +78,7 @@ secure_reload(struct tls *tls, struct logger *logger, struct buf *why)
     struct buf line = {0};
     int err = tls_reload(tls, &line);
     if (err == 0) {
-        log_line(logger, LOG_INFO, "certificates have been read anew");
+        log_line(logger, LOG_NOTICE, "certificates have been read anew");
     } else {
         log_line(logger, LOG_WARNING,
             "the certificates stay as they were: %.*s", (int)line.len,

@@ -18,7 +18,8 @@
  * the main loop takes down what start_threads has made, the store last, and
  * makes it again, while the sockets stay open and whoever connects waits; the
  * connections there are end. The data directory stays locked in between by the
- * descriptors that keep_directory has taken. */
+ * descriptors that keep_directory has taken. It may want the server to end,
+ * since a process beside it is gone (on_lost). */
 #include "server/server.h"
 
 #include "base/assert.h"
@@ -32,10 +33,12 @@
 #include "server/auth_hash.h"
 #include "server/data_option.h"
 #include "server/given_files.h"
+#include "server/http.h"
 #include "server/listeners.h"
 #include "server/logging.h"
 #include "server/offline.h"
 #include "server/options.h"
+#include "server/options_failover_check.h"
 #include "server/owning.h"
 #include "server/process.h"
 #include "server/remarks.h"
@@ -47,6 +50,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,8 +76,10 @@ _Static_assert((int)OPTIONS_SECCOMP_ON == (int)SANDBOX_ON &&
 enum {
     WORKERS_MAX = 256, /* of -t */
     MS_PER_S = 1000,
+    NS_PER_MS = 1000000,
     LOADING_TELL_MS = 1000, /* between words to the service manager */
-    LOG_FLUSH_MS = 1000
+    LOG_FLUSH_MS = 1000,
+    STATUS_BYTES = HEALTH_TEXT_BYTES + 64
 };
 
 enum { SERVER_SIGNALS = 5, SERVER_MAGIC = 0x73727672 };
@@ -89,14 +95,18 @@ struct server {
     uv_signal_t on_signal[SERVER_SIGNALS];
     uv_async_t loaded; /* the store has loaded, or cannot */
     uv_async_t reload; /* the node wants it destroyed, and loaded anew */
+    uv_async_t lost;   /* the node has lost a process that it needs */
     uv_timer_t still_loading; /* meanwhile; then, until READY=1 is told */
     uv_timer_t log_timer;
+    unsigned log_ticks; /* of it so far, one a second */
     _Atomic int load_err;
-    int err; /* why the main loop has ended; 0: it was told to */
+    int err;           /* why the main loop has ended; 0: it was told to */
+    uint64_t begun_ns; /* since when it starts, or loads anew */
     struct data_option data_option;
     struct data_dir kept; /* of the data directory beside the store's, so that
                            * it stays locked while there is none */
     struct replication replication;
+    struct http http;
     struct activation activation;
     struct listener listener;
     struct owning owning;
@@ -107,11 +117,15 @@ struct server {
     struct worker *workers[WORKERS_MAX];
     struct conn_rooms rooms; /* the workers'; there where they are */
     unsigned n_workers;
+    atomic_uint n_inner; /* of the workers, that take requests of
+                                * replicas; the node's thread reads it */
+    unsigned next_inner; /* the node's thread: one of these */
     struct watch_hub watch;
     bool has_watch;
     int ready_fd; /* of process_daemonize, or -1 */
     bool has_pidfile;
-    bool is_lossy;           /* of --salvage */
+    bool is_schema_due; /* the schema file, once this server is the primary */
+    bool is_lossy;      /* of --salvage */
     struct helpers *helpers; /* the workers'; NULL without TLS */
     struct buf schema_text;
     struct buf ports; /* lines for MEMCACHED_PORT_FILENAME */
@@ -199,7 +213,7 @@ on_signal(uv_signal_t *signal, int number)
     case STOP:
         break;
     }
-    log_line(&server->logger, LOG_INFO, "stopping (signal %d)", number);
+    log_line(&server->logger, LOG_NOTICE, "stopping (signal %d)", number);
     uv_stop(&server->loop);
 }
 
@@ -274,6 +288,16 @@ create_store(struct server *server)
     return 0;
 }
 
+/* Descriptors that the process may have: both ends of each pair of sockets by
+ * which replicas' requests come, too. */
+static unsigned
+fds_of(const struct options *options)
+{
+    bool forwards = options->forward_writes == OPTIONS_FORWARD_YES;
+    return (unsigned)options->conn_limit + PROCESS_FDS_RESERVED +
+        (forwards ? 2 * (unsigned)NODE_FORWARD_WINDOW * NODE_STREAMS_MAX : 0);
+}
+
 static int
 start_workers(struct server *server)
 {
@@ -301,7 +325,7 @@ start_workers(struct server *server)
             server->replication.is_wanted ? &server->replication.group : NULL,
         .waits_for_copies = options->semi_sync > 0,
         .value_bytes_max = options->item_size_max,
-        .fds_max = (unsigned)options->conn_limit + PROCESS_FDS_RESERVED,
+        .fds_max = fds_of(options),
         .rooms = &server->rooms,
         .n_workers = (unsigned)options->threads,
         .requests_per_turn = (unsigned)options->reqs_per_event,
@@ -312,6 +336,7 @@ start_workers(struct server *server)
         .commit_timeout_ms = (uint64_t)options->commit_timeout_s * MS_PER_S,
         .shake_timeout_ms = WORKER_SHAKE_MS,
         .stop_timeout_ms = WORKER_STOP_MS,
+        .slow_ns = (uint64_t)options->slow_ms * NS_PER_MS,
     };
     ASSERT(options->threads <= WORKERS_MAX);
     conn_rooms_init(&server->rooms, options->request_memory,
@@ -374,8 +399,7 @@ prepare(struct server *server)
 {
     struct options *options = &server->options;
     struct buf *why = &server->why;
-    unsigned long fds =
-        (unsigned long)options->conn_limit + PROCESS_FDS_RESERVED;
+    unsigned long fds = fds_of(options);
     int err = process_refuse_root(options->user.text, why);
     data_option_choose(&server->data_option, options);
     process_narrow_umask();
@@ -405,6 +429,15 @@ prepare(struct server *server)
     return err;
 }
 
+/* Those that are not for clients. */
+static int
+open_sockets(struct server *server)
+{
+    int err =
+        replication_open(&server->replication, server->tls, &server->why);
+    return err == 0 ? http_open(&server->http, &server->why) : err;
+}
+
 static int
 open_files(struct server *server)
 {
@@ -429,10 +462,10 @@ open_files(struct server *server)
         err = listeners_write_ports(&listeners);
     }
     if (err == 0) {
-        err = replication_open(&server->replication, server->tls, why);
+        err = open_sockets(server);
     }
-    replication_announce(&server->replication, &server->listener);
     if (err == 0) {
+        replication_announce(&server->replication, &server->listener);
         err = given_files_read(
             options, &server->data_option, &server->schema_text, why);
     }
@@ -492,6 +525,9 @@ enter_sandbox(struct server *server)
     if (loads(server)) {
         sandbox_add_path(&config, SANDBOX_DATA, options->data.text);
     }
+    if (loads(server)) {
+        sandbox_add_path(&config, SANDBOX_DATA, options->wal_archive.text);
+    }
     if (server->has_pidfile) {
         sandbox_add_path(&config, SANDBOX_LEAVE, options->pidfile.text);
     }
@@ -508,8 +544,10 @@ enter_sandbox(struct server *server)
 static int
 open_listeners(struct server *server)
 {
+    mutex_lock(&server->admin.gate);
     int err = start_workers(server);
     server->admin.n_workers = server->n_workers;
+    mutex_unlock(&server->admin.gate);
     if (err == 0 && listener_start(&server->listener) != 0) {
         buf_add_text(&server->why, "cannot watch the listening sockets");
         err = ERR_SYSTEM;
@@ -537,6 +575,48 @@ want_reload(void *context)
     uv_async_send(&server->reload);
 }
 
+/* On the node's thread. */
+static void
+want_end(void *context)
+{
+    struct server *server = context;
+    ASSERT(server->magic == SERVER_MAGIC);
+    uv_async_send(&server->lost);
+}
+
+/* A replica's requests come there. The node's thread, which ends before the
+ * workers do. */
+static bool
+serve_replica(void *context, int fd, bool is_binary)
+{
+    struct server *server = context;
+    ASSERT(server->magic == SERVER_MAGIC);
+    /* acquire: the workers are there */
+    unsigned n = atomic_load_explicit(&server->n_inner, memory_order_acquire);
+    return n > 0 &&
+        worker_add_inner(server->workers[server->next_inner++ % n], fd,
+            is_binary ? SESSION_BINARY : SESSION_TEXT);
+}
+
+/* Reads the schema file into the store, and tells what it has beside it. 0 or
+ * an ERR_ with a line in *why. */
+static int
+load_schema(struct server *server, struct buf *why)
+{
+    struct buf notes = {0};
+    int err = schema_file_load(server->real, server->options.schema.text,
+        &server->schema_text, &notes, why);
+    for (size_t at = 0; at < notes.len;) {
+        const char *line = notes.data + at;
+        const char *end = memchr(line, '\n', notes.len - at);
+        int len = (int)((end == NULL ? notes.data + notes.len : end) - line);
+        log_line(&server->logger, LOG_WARNING, "--schema: %.*s", len, line);
+        at += (size_t)len + 1;
+    }
+    buf_fini(&notes);
+    return err;
+}
+
 /* The counters of the schema file, but of a replica, whose schema is the
  * primary's; then who has waited for the server is told
  * that it serves. */
@@ -544,23 +624,35 @@ static int
 become_ready(struct server *server)
 {
     bool has_counters = !server->data_option.config.is_missing;
+    bool is_automatic = options_is_automatic(&server->options);
+    const struct replication_calls calls = {.reload_fn = want_reload,
+        .lost_fn = want_end,
+        .serve_fn = serve_replica,
+        .context = server};
     /* first: until then the store of a node is a replica's */
     int err = replication_begin(&server->replication, server->real,
-        server->hooks->clock, want_reload, server, &server->why);
-    if (err == 0 && has_counters &&
+        server->hooks->clock, &calls, &server->why);
+    if (err == 0 && is_automatic) {
+        server->is_schema_due = server->schema_text.len > 0;
+    } else if (err == 0 && has_counters &&
         !replication_is_replica(&server->replication)) {
-        err = schema_file_load(server->real, server->options.schema.text,
-            &server->schema_text, &server->why);
+        err = load_schema(server, &server->why);
     }
     if (err == 0 && server->n_workers == 0) {
         err = open_listeners(server);
     }
     if (err == 0) {
         store_begin(server->real);
+        /* release: with the load of serve_replica */
+        atomic_store_explicit(
+            &server->n_inner, server->n_workers, memory_order_release);
         err = process_ready(
             &server->ready_fd, server->options.verbosity > 0, &server->why);
     }
     if (err == 0) {
+        remarks_on_ready(server->store,
+            (clock_monotonic_ns() - server->begun_ns) / NS_PER_MS,
+            &server->logger);
         tell_ready(&server->still_loading);
     }
     return err;
@@ -586,7 +678,26 @@ on_loaded(uv_async_t *async)
     }
 }
 
+/* In a group in which etcd says who is primary, the schema file is read into
+ * the store when this server has become that, once. The group serves: what is
+ * wrong with it then is told and ends nothing. */
+static void
+add_schema_late(struct server *server)
+{
+    struct buf why = {0};
+    if (server->is_schema_due && replication_leads(&server->replication)) {
+        int err = load_schema(server, &why);
+        server->is_schema_due = err == ERR_NOT_PRIMARY;
+        if (err != 0) {
+            log_line(&server->logger, LOG_WARNING, "--schema: %.*s",
+                (int)why.len, why.data == NULL ? "" : why.data);
+        }
+    }
+    buf_fini(&why);
+}
+
 static void on_reload(uv_async_t *async);
+static void on_lost(uv_async_t *async);
 static int stop_threads(struct server *server);
 
 static void
@@ -595,6 +706,10 @@ on_log_timer(uv_timer_t *timer)
     struct server *server = timer->data;
     ASSERT(server->magic == SERVER_MAGIC);
     log_flush(&server->logger, false);
+    add_schema_late(server);
+    if (server->log_ticks++ % HEALTH_SAMPLE_S == 0) {
+        admin_sample(&server->admin);
+    }
 }
 
 /* The main loop and what is always on it. */
@@ -623,8 +738,10 @@ open_loop(struct server *server)
     }
     replication_init(
         &server->replication, options, &server->logger, &server->loop);
+    http_init(&server->http, options, &server->logger, &server->loop);
     uv_async_init(&server->loop, &server->loaded, on_loaded);
     uv_async_init(&server->loop, &server->reload, on_reload);
+    uv_async_init(&server->loop, &server->lost, on_lost);
     uv_timer_init(&server->loop, &server->still_loading);
     uv_timer_init(&server->loop, &server->log_timer);
     uv_timer_start(
@@ -632,6 +749,7 @@ open_loop(struct server *server)
     server->log_timer.data = server;
     server->loaded.data = server;
     server->reload.data = server;
+    server->lost.data = server;
     server->still_loading.data = server;
     return 0;
 }
@@ -639,9 +757,19 @@ open_loop(struct server *server)
 static void
 on_still_loading(uv_timer_t *timer)
 {
-    (void)timer;
+    struct server *server = timer->data;
+    struct figures figures = {.text = {{.data = NULL}}};
+    struct health health;
+    char lines[STATUS_BYTES];
+    ASSERT(server->magic == SERVER_MAGIC);
+    (void)admin_gather(
+        &server->admin, &figures, FIGURES_GROUPS_HEALTH, &health);
+    figures_fini(&figures);
     /* in microseconds: ten of our periods */
-    (void)process_notify("STATUS=loading\nEXTEND_TIMEOUT_USEC=10000000");
+    (void)snprintf(lines, sizeof lines,
+        "STATUS=%s\nEXTEND_TIMEOUT_USEC=10000000",
+        health.state == HEALTH_LOADING ? health.problem[0] : "loading");
+    (void)process_notify(lines);
 }
 
 /* The store closes the directory when it goes; what it has of it is kept for
@@ -678,6 +806,7 @@ start_threads(struct server *server)
         return err;
     }
     server->admin.store = server->store;
+    admin_open(&server->admin);
     if (!loads(server)) {
         return become_ready(server);
     }
@@ -707,11 +836,28 @@ on_reload(uv_async_t *async)
 {
     struct server *server = async->data;
     ASSERT(server->magic == SERVER_MAGIC);
-    log_line(&server->logger, LOG_INFO, "loading the data directory anew");
+    log_line(&server->logger, LOG_NOTICE, "loading the data directory anew");
+    server->begun_ns = clock_monotonic_ns();
     server->err = load_anew(server);
     if (server->err != 0) {
         uv_stop(&server->loop);
     }
+}
+
+/* All is saved as at any end; whoever looks after the server sees the status,
+ * and starts it anew, with all its processes. */
+static void
+on_lost(uv_async_t *async)
+{
+    struct server *server = async->data;
+    ASSERT(server->magic == SERVER_MAGIC);
+    if (server->err == 0) {
+        buf_add_text(&server->why,
+            "a process beside this server is gone, and it is not the primary: "
+            "it ends, to be started anew");
+        server->err = ERR_SYSTEM;
+    }
+    uv_stop(&server->loop);
 }
 
 static int
@@ -749,7 +895,10 @@ static int
 stop_threads(struct server *server)
 {
     int err = 0;
+    admin_shut(&server->admin);
     replication_end(&server->replication);
+    /* relaxed: nobody reads it any more */
+    atomic_store_explicit(&server->n_inner, 0, memory_order_relaxed);
     if (server->real != NULL) {
         store_end_calls(server->real);
     }
@@ -786,6 +935,7 @@ stop_all(struct server *server)
         auth_stop(server->auth);
     }
     int err = stop_threads(server);
+    http_stop(&server->http);
     if (server->auth != NULL) {
         auth_destroy(&server->auth);
     }
@@ -794,6 +944,7 @@ stop_all(struct server *server)
     /* the store's loader sends no more, nor the node */
     uv_close((uv_handle_t *)&server->loaded, NULL);
     uv_close((uv_handle_t *)&server->reload, NULL);
+    uv_close((uv_handle_t *)&server->lost, NULL);
     close_signals(server);
     uv_run(&server->loop, UV_RUN_DEFAULT);
     if (server->has_pidfile) {
@@ -844,6 +995,7 @@ run(struct server *server)
     server->admin.gauge = &server->gauge;
     server->admin.workers = server->workers;
     server->admin.listener = &server->listener;
+    server->admin.rooms = &server->rooms;
     server->admin.replication = &server->replication;
     if (server->options.hash_password) {
         return auth_hash_make(&server->why);
@@ -854,6 +1006,7 @@ run(struct server *server)
         return run_offline(server);
     }
     server->logger.never_waits = true;
+    server->begun_ns = clock_monotonic_ns();
     int err = prepare(server);
     if (err == 0) {
         err = open_loop(server);
@@ -868,6 +1021,10 @@ run(struct server *server)
     if (err != 0) {
         data_option_undo(&server->data_option, &server->options);
     } else {
+        remarks_on_start(&server->options, &server->logger);
+        err = http_start(&server->http, &server->admin, &server->why);
+    }
+    if (err == 0) {
         err = start_threads(server);
     }
     if (err == 0) {
@@ -881,6 +1038,7 @@ static void
 free_server(struct server *server)
 {
     admin_fini(&server->admin);
+    data_option_fini(&server->data_option);
     owning_close(&server->owning);
     tls_destroy(&server->tls);
     buf_fini(&server->schema_text);

@@ -62,6 +62,7 @@ class_of_admin(const struct request *request, const char *bytes)
     case TEXT_ADMIN_CRAWL:
     case TEXT_ADMIN_MEMLIMIT:
     case TEXT_ADMIN_SHUTDOWN:
+    case TEXT_ADMIN_KILL:
     case TEXT_ADMIN_CERTS:
     case TEXT_ADMIN_TIME_STOP:
     case TEXT_ADMIN_TIME_GO:
@@ -80,10 +81,11 @@ class_of_look(const struct terms *terms)
         : ACCESS_CLASS_READ;
 }
 
-enum access_class
-access_class_of(const struct request *request, const char *bytes)
+/* Of those that are told by what they are alone. */
+static enum access_class
+class_of(enum request_op op)
 {
-    switch (request->op) {
+    switch (op) {
     case REQUEST_LOGIN:
     case REQUEST_LOGIN_WAYS:
         return ACCESS_CLASS_LOGIN;
@@ -102,15 +104,11 @@ access_class_of(const struct request *request, const char *bytes)
     case REQUEST_COUNTER_GET:
     case REQUEST_WAIT:
     case REQUEST_DUMP:
+    case REQUEST_SHOW_HANDOVERS:
+    case REQUEST_DUMP_NUMBERS:
     case REQUEST_SHOW_COUNTERS:
     case REQUEST_SHOW_COUNTER:
         return ACCESS_CLASS_READ;
-    case REQUEST_LOOK:
-        return class_of_look(&request->terms);
-    case REQUEST_STATS:
-        return class_of_stats(request, bytes);
-    case REQUEST_ADMIN:
-        return class_of_admin(request, bytes);
     case REQUEST_GAT:
     case REQUEST_GATS:
     case REQUEST_SET:
@@ -122,6 +120,7 @@ access_class_of(const struct request *request, const char *bytes)
     case REQUEST_DELETE:
     case REQUEST_INCR:
     case REQUEST_DECR:
+    case REQUEST_NUMBERS:
     case REQUEST_TOUCH:
     case REQUEST_FLUSH_ALL:
     case REQUEST_TOO_LARGE:
@@ -135,15 +134,38 @@ access_class_of(const struct request *request, const char *bytes)
     case REQUEST_VERBOSITY:
     case REQUEST_SCHEMA_EDIT:
     case REQUEST_DROP_PRODUCER:
+    case REQUEST_HANDOVER:
+    case REQUEST_FEED:
     case REQUEST_CHECKPOINT:
     case REQUEST_SEAL:
+    case REQUEST_FORGET:
     case REQUEST_REPLICAOF:
+    case REQUEST_FAILOVER:
     case REQUEST_DIGEST:
+    case REQUEST_BACKUP:
         return ACCESS_CLASS_RULE;
+    case REQUEST_LOOK:
+    case REQUEST_STATS:
+    case REQUEST_ADMIN:
     case REQUEST_UNREAD:
-        return ACCESS_CLASS_UNREAD;
+        break;
     }
     return ACCESS_CLASS_UNREAD;
+}
+
+enum access_class
+access_class_of(const struct request *request, const char *bytes)
+{
+    switch (request->op) {
+    case REQUEST_LOOK:
+        return class_of_look(&request->terms);
+    case REQUEST_STATS:
+        return class_of_stats(request, bytes);
+    case REQUEST_ADMIN:
+        return class_of_admin(request, bytes);
+    default:
+        return class_of(request->op);
+    }
 }
 
 bool
@@ -162,7 +184,7 @@ bool
 access_is_void(const struct session *session)
 {
     struct access *access = session->executor->access;
-    return access != NULL && access->stands_fn != NULL &&
+    return access != NULL && access->stands_fn != NULL && !session->is_inner &&
         session->rank != ACCESS_NOBODY &&
         !access->stands_fn(access, session->pass);
 }

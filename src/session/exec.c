@@ -94,6 +94,12 @@ release_job(struct session *session)
     job->magic = 0; /* no call has it any more */
     if (job->stage == JOB_RECORDS || job->stage == JOB_DIGEST) {
         store_end_dump(executor->store, &job->records.call);
+        if (job->records.owns != NULL) {
+            owns_destroy(&job->records.owns);
+        }
+    }
+    if (job->stage == JOB_FORWARD || job->stage == JOB_FORWARD_JOIN) {
+        exec__forward_free(job);
     }
     executor->n_long -= is_long(job->stage);
     session->job = NULL;
@@ -113,6 +119,64 @@ exec__done(struct session *session)
         release_job(session);
     }
     return EXEC_DONE;
+}
+
+bool
+exec_waits_for_records(const struct session *session)
+{
+    if (!exec_is_waiting(session)) {
+        return false;
+    }
+    switch (session->job->stage) {
+    case JOB_GET_PAIRS:
+    case JOB_GET_PINS:
+    case JOB_GET_FORMAT:
+    case JOB_SOURCES:
+    case JOB_PINS:
+    case JOB_CHANGE:
+    case JOB_LIST:
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum latency_verb
+exec__verb(enum request_op op)
+{
+    switch (op) {
+    case REQUEST_GET:
+    case REQUEST_GETS:
+    case REQUEST_GAT:
+    case REQUEST_GATS:
+    case REQUEST_COUNTER_GET:
+    case REQUEST_LOOK:
+        return LATENCY_get;
+    case REQUEST_SET:
+    case REQUEST_ADD:
+    case REQUEST_REPLACE:
+    case REQUEST_APPEND:
+    case REQUEST_PREPEND:
+    case REQUEST_CAS:
+    case REQUEST_TOO_LARGE:
+    case REQUEST_COUNTER_SET:
+    case REQUEST_COUNTER_ADD:
+    case REQUEST_COUNTER_REPLACE:
+        return LATENCY_set;
+    case REQUEST_INCR:
+    case REQUEST_COUNTER_INCR:
+        return LATENCY_incr;
+    case REQUEST_DECR:
+    case REQUEST_COUNTER_DECR:
+        return LATENCY_decr;
+    case REQUEST_DELETE:
+    case REQUEST_COUNTER_DELETE:
+        return LATENCY_delete;
+    case REQUEST_TOUCH:
+        return LATENCY_touch;
+    default:
+        return LATENCY_other;
+    }
 }
 
 void
@@ -146,6 +210,7 @@ exec_abandon(struct session *session)
         exec_mark__unpin(session->job);
     }
     exec__done(session);
+    exec__backup_drop(session);
 }
 
 void
@@ -190,8 +255,9 @@ exec_must_flush(const struct session *session, const struct exec_turn *turn)
     if (!exec_is_gathering(session)) {
         return false;
     }
-    return exec__is_getting(session) ? exec__get_is_full(session)
-                                     : exec__change_is_full(session, turn);
+    return exec__is_getting(session)
+        ? exec__get_is_full(session)
+        : !exec__is_forwarding(session) && exec__change_is_full(session, turn);
 }
 
 enum exec_step
@@ -200,7 +266,8 @@ exec_flush(struct session *session, struct exec_turn *turn)
     size_t done = turn->done;
     enum exec_step step = exec__is_getting(session)
         ? exec__get_flush(session, turn)
-        : exec__change_flush(session, turn);
+        : exec__is_forwarding(session) ? exec__forward_flush(session, turn)
+                                       : exec__change_flush(session, turn);
     turn->base += turn->done - done;
     if (step == EXEC_DONE && !turn->out->failed) {
         turn->whole = turn->out->len;
@@ -264,15 +331,26 @@ void
 exec__say_refusal(
     struct session *session, int err, const struct echo *echo, struct buf *out)
 {
-    const struct owns *owns = session->executor->owns;
-    struct group *group = session->executor->group;
+    const struct executor *executor = session->executor;
+    const struct owns *owns = executor->owns;
+    struct group *group = executor->group;
     struct answer answer = {.kind = ANSWER_REFUSED, .err = err};
     if (err == ERR_NOT_OWNED && owns != NULL) {
         answer.detail = owns_rule(owns);
     }
+    const struct moved_one *moved = err == ERR_MOVED && executor->moved != NULL
+        ? moved_find(executor->moved, session->other_id)
+        : NULL;
+    if (moved != NULL) {
+        answer.detail = moved->address;
+    }
     if (err == ERR_NOT_PRIMARY && group != NULL) {
         const char *address = group->primary_fn(group);
-        answer.detail = address[0] == '\0' ? NULL : address;
+        bool is_known = address[0] != '\0';
+        answer.detail = is_known ? address : NULL;
+        if (!is_known && group->is_automatic) { /* there will be one soon */
+            answer.err = ERR_NO_PRIMARY;
+        }
     }
     exec__count(session, METRIC_cell_refused, 1);
     if (!echo->noreply) {
@@ -457,6 +535,10 @@ show(struct session *session, const char *bytes, struct buf *out)
         return exec__show_counters(session, out);
     case REQUEST_SHOW_COUNTER:
         return exec__show_counter(session, bytes, out);
+    case REQUEST_SHOW_HANDOVERS:
+        return exec__show_handovers(session, out);
+    case REQUEST_FEED:
+        return exec__feed(session, bytes, out);
     default:
         dialect_help(out);
         return EXEC_DONE;
@@ -494,6 +576,13 @@ works_while_loading(enum request_op op)
     }
 }
 
+/* The server has the counters of another one, or may not change them now. */
+static bool
+is_of_copy(int fault)
+{
+    return fault == ERR_NOT_PRIMARY || fault == ERR_NO_PRIMARY;
+}
+
 /* The parser has found what is wrong; but a store that loads, and a replica to
  * which nothing has come yet, do not know all counters. */
 static enum exec_step
@@ -501,7 +590,7 @@ answer_error(struct session *session, int fault, struct buf *out)
 {
     const struct request *request = &session->request;
     if (request->may_be_dialect &&
-        (fault == ERR_LOADING || fault == ERR_NOT_PRIMARY)) {
+        (fault == ERR_LOADING || is_of_copy(fault))) {
         return exec__refuse(session, fault, out);
     }
     if (request->proto == PROTO_BINARY) {
@@ -526,16 +615,30 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
         return exec__edit_begin(session, bytes, turn);
     case REQUEST_DROP_PRODUCER:
         return exec__drop_producer(session, bytes, turn);
+    case REQUEST_HANDOVER:
+        return exec__hand_over(session, bytes, turn);
     case REQUEST_CHECKPOINT:
         return exec__checkpoint_begin(session, turn->out);
     case REQUEST_DUMP:
         return exec__records_begin(session, bytes, turn);
+    case REQUEST_NUMBERS:
+        return exec__numbers(session, bytes, turn);
+    case REQUEST_DUMP_NUMBERS:
+        return exec__dump_numbers_begin(session, turn);
     case REQUEST_DIGEST:
         return exec__digest_begin(session, bytes, turn);
+    case REQUEST_BACKUP:
+        return session->request.key.len == 0
+            ? exec__backup_end(session, turn->out)
+            : exec__backup_begin(session, turn);
+    case REQUEST_FORGET:
+        return exec__forget(session, bytes, turn->out);
     case REQUEST_SEAL:
         return exec__seal_begin(session, bytes, turn->out);
     case REQUEST_REPLICAOF:
         return exec__order_begin(session, bytes, turn);
+    case REQUEST_FAILOVER:
+        return exec__failover_begin(session, bytes, turn);
     case REQUEST_WAIT:
         return exec__wait_begin(session, bytes, turn);
     case REQUEST_FLUSH_ALL:
@@ -586,36 +689,54 @@ is_for_primary(const struct request *request)
     case REQUEST_DECR:
     case REQUEST_TOO_LARGE:
     case REQUEST_FLUSH_ALL:
-    case REQUEST_COUNTER_SET:
-    case REQUEST_COUNTER_ADD:
-    case REQUEST_COUNTER_REPLACE:
-    case REQUEST_COUNTER_DELETE:
-    case REQUEST_COUNTER_INCR:
-    case REQUEST_COUNTER_DECR:
-    case REQUEST_SCHEMA_EDIT:
-    case REQUEST_DROP_PRODUCER:
+    case REQUEST_HANDOVER:
+    case REQUEST_FORGET:
+    case REQUEST_NUMBERS:
         return true;
     case REQUEST_LOOK:
         return request->terms.vivifies || request->terms.recaches;
     default:
-        return false;
+        return exec__edits_counters(request->op);
     }
 }
 
 /* 0, or why a replica refuses the request. */
 static __attribute__((noinline)) int
-fault_of_copy(const struct session *session)
+fault_of_copy(struct session *session, int fault)
 {
-    return is_for_primary(&session->request) ? ERR_NOT_PRIMARY
+    return is_for_primary(&session->request) ? fault
                                              : exec__copy_fault(session);
 }
 
 /* Behind the answers to what is gathered. */
-static __attribute__((noinline)) enum exec_step
+static enum exec_step
 refuse_by_copy(struct session *session, int err, struct exec_turn *turn)
 {
     enum exec_step step = exec__settle_all(session, turn);
     return step == EXEC_DONE ? exec__refuse(session, err, turn->out) : step;
+}
+
+/* What a replica does with the request: true where that is all, and *step is
+ * what has come of it; else it is done as anywhere. */
+static __attribute__((noinline)) bool
+ends_at_copy(struct session *session, const char *bytes,
+    struct exec_turn *turn, enum exec_step *step)
+{
+    int err = fault_of_copy(session, turn->fault);
+    bool is_error = session->request.op == REQUEST_ERROR;
+    if ((err == ERR_NOT_PRIMARY ||
+            (is_error && turn->fault == ERR_NOT_PRIMARY)) &&
+        exec__forwards(session, bytes)) {
+        *step = exec__forward_begin(session, turn);
+        return true;
+    }
+    if (err != 0) {
+        *step = refuse_by_copy(session, err, turn);
+        return true;
+    }
+    *step =
+        exec__is_forwarding(session) ? exec_flush(session, turn) : EXEC_DONE;
+    return *step != EXEC_DONE;
 }
 
 enum exec_step
@@ -625,14 +746,11 @@ exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
         !works_while_loading(session->request.op)) {
         return exec__refuse(session, ERR_LOADING, turn->out);
     }
-    if (turn->fault == ERR_NOT_PRIMARY) {
-        int err = fault_of_copy(session);
-        if (err != 0) {
-            return refuse_by_copy(session, err, turn);
-        }
+    enum exec_step step;
+    if (is_of_copy(turn->fault) && ends_at_copy(session, bytes, turn, &step)) {
+        return step;
     }
-    enum exec_step step =
-        joins_gets(session->request.op) || !exec__is_getting(session)
+    step = joins_gets(session->request.op) || !exec__is_getting(session)
         ? EXEC_DONE
         : exec_flush(session, turn);
     if (step != EXEC_DONE) {
@@ -686,6 +804,7 @@ exec_resume(struct session *session, struct exec_turn *turn)
         break;
     case JOB_GET_JOIN:
     case JOB_GATHER:
+    case JOB_FORWARD_JOIN:
         break; /* not reached: ASSERT above */
     case JOB_SOURCES:
     case JOB_PINS:
@@ -708,12 +827,20 @@ exec_resume(struct session *session, struct exec_turn *turn)
         return exec_list__resume(session, turn->base, turn);
     case JOB_RECORDS:
         return exec__records_resume(session, turn);
+    case JOB_BACKUP:
+        return exec__backup_resume(session, turn);
     case JOB_DIGEST:
         return exec__digest_resume(session, turn);
+    case JOB_NUMBERS:
+        return exec__dump_numbers_resume(session, turn);
     case JOB_ORDER:
         return exec__order_answer(session, turn->out);
+    case JOB_FAILOVER:
+        return exec__failover_answer(session, turn->out);
     case JOB_WAIT:
         return exec__wait_answer(session, turn->out);
+    case JOB_FORWARD:
+        return exec__forward_answer(session, turn);
     }
     return exec__get_resume(session, turn);
 }

@@ -19,7 +19,9 @@ enum {
     EXEC_SLICE_KEYS_MAX = 128,  /* keys of a multi-get that are read at once */
     EXEC_CHECK_KEYS_MAX = 1024, /* and that are checked at once */
     EXEC_BATCH_MAX = 64,        /* changes that the store is given at once */
-    EXEC_ANSWER_TEXT_MAX = 128  /* of a reply without numbers, about */
+    EXEC_ABOUTS_MAX = EXEC_BATCH_MAX / 2, /* the same of members=about, behind
+                                           * which their counts have room */
+    EXEC_ANSWER_TEXT_MAX = 128 /* of a reply without numbers, about */
 };
 
 enum exec_step {
@@ -67,6 +69,8 @@ enum job_stage {
     JOB_SOURCES,    /* make the changes: their sources have been read ... */
     JOB_PINS,       /* ... and members that are sources are pinned */
     JOB_CHANGE,     /* answer the changes */
+    /* gather changes for the primary; never between turns: */
+    JOB_FORWARD_JOIN,
     JOB_EDIT,       /* answer a schema edit */
     JOB_CHECKPOINT, /* answer a checkpoint */
     JOB_SEAL,       /* answer a seal */
@@ -74,9 +78,13 @@ enum job_stage {
     JOB_STATS,      /* show more figures */
     JOB_LIST,       /* change a list */
     JOB_RECORDS,    /* show more records of a counter */
+    JOB_BACKUP,     /* answer a begin of a backup, or show more of its files */
     JOB_DIGEST,     /* answer a digest of a counter, or read more */
+    JOB_NUMBERS,    /* show more numbers of producers */
     JOB_ORDER,      /* answer a replicaof */
+    JOB_FAILOVER,   /* answer a failover */
     JOB_WAIT,       /* answer a wait */
+    JOB_FORWARD,    /* answer what the primary was to change */
     JOB_LOGIN       /* answer a login */
 };
 
@@ -114,27 +122,32 @@ struct job {
                                   * of the request that is being answered */
             size_t key_bytes;   /* of the slots' keys */
             unsigned n_slots;
-            unsigned formatted; /* slots already answered */
-            uint64_t seen;      /* exec_seen.c's; void while formatted is 0 */
+            unsigned formatted;  /* slots already answered */
+            uint32_t n_requests; /* that share the job */
+            uint64_t seen;       /* exec_seen.c's; void while formatted is 0 */
             struct slot slot[EXEC_SLICE_KEYS_MAX];
             struct echo single[EXEC_SLICE_KEYS_MAX]; /* of SLOT_SINGLE and
                                                       * behind */
             union { /* of the slice, what is more than a look for cells */
                 struct {
-                    uint16_t n_marks;    /* to be worked out when get is
+                    uint16_t n_marks;   /* to be worked out when get is
                                           * answered ... */
-                    uint16_t n_members;  /* ... and before */
-                    uint16_t n_lists;    /* likewise when it is */
-                    uint16_t lists_read; /* that are */
+                    uint16_t n_members; /* ... and before */
+                    uint16_t n_lists;   /* likewise when it is */
+                    uint16_t n_abouts;  /* ... and these */
                 };
                 uint64_t more; /* 0: nothing is */
             };
+            uint16_t lists_read; /* of n_lists */
             struct slot_mark mark[EXEC_SLICE_KEYS_MAX];
             struct slot_member member[EXEC_SLICE_KEYS_MAX];
             unsigned n_worked; /* of mark: those of the slice that have been
                                 * worked out */
             uint32_t n_cells;  /* of get, while numbers of members are read */
             struct store_get get;
+            struct store_about about; /* n_abouts keys of members=about ... */
+            uint16_t about_cell[EXEC_SLICE_KEYS_MAX]; /* ... and their cells,
+                                                       * in get.key */
             uint32_t list_ids; /* of these, since the budget was charged */
             struct list_read list[EXEC_SLICE_KEYS_MAX];
             struct list_reading reading; /* the next one, begun or not */
@@ -146,12 +159,21 @@ struct job {
                              * is answered, see proto/plain.h: no echo */
             struct echo echo[EXEC_BATCH_MAX];
             struct change change[EXEC_BATCH_MAX];
+            uint64_t moved; /* bit i: its id was handed over while the job
+                             * waited for what is read for marks */
             uint64_t marks; /* bit i: change i needs what is read of ... */
             uint8_t source[EXEC_BATCH_MAX]; /* ... this key of sources, or ...
                                              */
             uint64_t of_members; /* ... bit i: of this one of pins; void while
                                   * marks is 0 */
             struct store_get sources; /* asked for before the changes */
+            bool of_about; /* all changes are of members=about, and these are
+                            * exec_about.c's: */
+            unsigned n_abouts_made; /* of change; from EXEC_ABOUTS_MAX on are
+                                     * ... */
+            unsigned n_counts;      /* ... so many counts, ... */
+            uint8_t count_of[EXEC_ABOUTS_MAX]; /* ... each of one of them */
+            uint64_t about_seq;
         };
         struct {                   /* a dump of items: */
             uint64_t cursor;       /* of items_each */
@@ -162,15 +184,23 @@ struct job {
         struct {                  /* a dump or a digest of a counter: */
             struct store_dump call;
             struct store_digest digest;
-            uint32_t at; /* of its n records, already shown */
+            struct owns *owns; /* owned: of call, or NULL */
+            uint32_t at;       /* of its n records, already shown */
         } records;
+        uint32_t windows_at; /* a dump of numbers: of store_windows */
+        uint64_t backup_at;  /* the next line of the session's backup */
         struct list_change change_of_list;
         struct store_edit edit;
         struct store_checkpoint checkpoint;
         struct store_seal seal;
         struct group_order order;
+        struct group_failover failover;
         struct group_wait wait;
         struct access_login login;
+        struct {
+            struct group_forward call;
+            struct echo echo[EXEC_BATCH_MAX]; /* of its commands */
+        } forward;
     };
     struct job_pins pins; /* of gets and changes with marks; else void */
 };
@@ -181,6 +211,9 @@ struct job {
  * begun, and it is to be begun anew. */
 enum exec_step exec_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
+
+/* Which ids are other servers', as the turn begins. */
+void exec_ask_owner(struct session *session);
 
 /* The session's request has just been gathered: so are those that follow it,
  * from bytes on, while they are like it and plain. Changes are taken from the
@@ -197,7 +230,8 @@ exec_is_gathering(const struct session *session)
 {
     const struct job *job = session->job;
     return job != NULL &&
-        (job->stage == JOB_GATHER || job->stage == JOB_GET_JOIN);
+        (job->stage == JOB_GATHER || job->stage == JOB_GET_JOIN ||
+            job->stage == JOB_FORWARD_JOIN);
 }
 
 /* True while the store owes the session's job an answer. */
@@ -206,6 +240,12 @@ exec_is_waiting(const struct session *session)
 {
     return session->job != NULL && session->job->waits;
 }
+
+/* True while what it owes are records; see session_waits_for_records. */
+bool exec_waits_for_records(const struct session *session);
+
+/* What a request is counted as. Pure. */
+enum latency_verb exec__verb(enum request_op op);
 
 /* Bytes of the requests gathered. */
 static inline size_t

@@ -17,6 +17,7 @@
 #include "session/watch.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum {
     ROUND_PIECES = 8,   /* of all long replies, in a round of the loop */
@@ -268,6 +269,14 @@ begin_watch(struct session *session, const struct text_admin *command,
     return EXEC_DONE;
 }
 
+static void
+audit_kill(struct session *session, const struct text_admin *command)
+{
+    char text[AUDIT_TEXT_BYTES];
+    int n = snprintf(text, sizeof text, "kill conn %" PRIu64, command->conn);
+    exec__audit(session, AUDIT_DROPPED, text, (size_t)n);
+}
+
 enum exec_step
 exec__admin(struct session *session, const char *bytes, struct exec_turn *turn)
 {
@@ -283,6 +292,9 @@ exec__admin(struct session *session, const char *bytes, struct exec_turn *turn)
     }
     if (line == NULL && command.op == TEXT_ADMIN_SHUTDOWN) {
         exec__audit(session, AUDIT_DROPPED, "shutdown", strlen("shutdown"));
+    }
+    if (command.op == TEXT_ADMIN_KILL && command.error == NULL) {
+        audit_kill(session, &command);
     }
     if (line == NULL) {
         return command.op == TEXT_ADMIN_SHUTDOWN

@@ -30,10 +30,37 @@ enum exec_step exec__records_begin(
 enum exec_step exec__records_resume(
     struct session *session, struct exec_turn *turn);
 
+/* Has the ids of a rule removed; answers that this has begun. */
+enum exec_step exec__forget(
+    struct session *session, const char *bytes, struct buf *out);
+
 /* A digest of a counter: begins it, and goes on. As exec__records_begin. */
 enum exec_step exec__digest_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 enum exec_step exec__digest_resume(
+    struct session *session, struct exec_turn *turn);
+
+/* Has the files of the data directory kept, for this connection, and lists
+ * them; goes on with that. As exec__records_begin. */
+enum exec_step exec__backup_begin(
+    struct session *session, struct exec_turn *turn);
+enum exec_step exec__backup_resume(
+    struct session *session, struct exec_turn *turn);
+
+/* They need not be kept any more: answers whether they were. */
+enum exec_step exec__backup_end(struct session *session, struct buf *out);
+
+/* The same at the end of a session; there may be none. */
+void exec__backup_drop(struct session *session);
+
+/* What producers have seen: one that has seen more elsewhere. */
+enum exec_step exec__numbers(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+
+/* A dump of what all have seen. As exec__dump_resume. */
+enum exec_step exec__dump_numbers_begin(
+    struct session *session, struct exec_turn *turn);
+enum exec_step exec__dump_numbers_resume(
     struct session *session, struct exec_turn *turn);
 
 /* Counts an item's key by its prefix, where somebody wants that. Not of meta

@@ -10,7 +10,8 @@
  *
  * The change of a mark may need a source that is another record's: those of all
  * that is gathered are read first (exec_mark.c). That of a member is a change
- * of the record that has it (exec_member.c).
+ * of the record that has it (exec_member.c); that of one of members=about is
+ * gathered apart from all others (exec_about.c).
  *
  * What is gathered goes to the store in one call, so that the engine can fetch
  * the lines of all before it needs the first. A change that the store answers
@@ -22,6 +23,7 @@
 #include "base/num.h"
 #include "call/store_calls.h"
 #include "proto/reply.h"
+#include "session/exec_about.h"
 #include "session/exec_mark.h"
 #include "session/exec_member.h"
 
@@ -81,7 +83,7 @@ add_record(struct change *change, const struct schema_counter *counter)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (counter->column[i].kind != SCHEMA_MEMBERS) {
+        if (schema_is_in_record(&counter->column[i])) {
             add_column(change, &counter->column[i]);
         }
     }
@@ -185,7 +187,7 @@ take_named(const struct schema_counter *counter, struct words words,
         if (column == NULL) {
             return ERR_NO_COLUMN;
         }
-        if (column->kind == SCHEMA_MEMBERS) {
+        if (!schema_is_in_record(column)) {
             return ERR_NO_MEMBER;
         }
         if ((seen >> column->slot & 1) != 0) {
@@ -207,6 +209,7 @@ exec__change_is_full(
 {
     const struct job *job = session->job;
     return job->store_change.n == EXEC_BATCH_MAX ||
+        (job->of_about && job->store_change.n == EXEC_ABOUTS_MAX) ||
         turn->out->len + job->reply_bytes_max >= turn->mark;
 }
 
@@ -214,6 +217,20 @@ static enum store_answer
 ask(struct job *job)
 {
     return store_change(job->session->executor->store, &job->store_change);
+}
+
+/* Counts some of the changes. */
+static __attribute__((noinline)) void
+sample(struct hot *hot, const struct job *job)
+{
+    uint32_t n = job->store_change.n;
+    uint32_t i = hot->left;
+    for (; i < n; i += hot_gap(hot)) {
+        const struct change *change = &job->change[i];
+        hot_count(
+            hot, change->id, change->counter, change->serial[0], HOT_CHANGE);
+    }
+    hot->left = i - n;
 }
 
 /* Makes the changes gathered, and answers them. from: the job's stage. */
@@ -225,6 +242,14 @@ make_changes(
     exec__job_move(job, from, JOB_CHANGE);
     job->store_change.change = job->change;
     job->store_change.seq = 0;
+    job->store_change.room_ns = 0;
+    if (hot_samples(&session->executor->hot, job->store_change.n)) {
+        sample(&session->executor->hot, job);
+    }
+    if (__builtin_expect(from != JOB_GATHER, 0) &&
+        session->executor->moved != NULL) {
+        exec__look_again(session);
+    }
     if (turn->fault != 0) {
         for (unsigned i = 0; i < job->store_change.n; i++) {
             job->change[i].err = turn->fault;
@@ -246,6 +271,14 @@ enum exec_step
 exec__change_flush(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
+    if (__builtin_expect(job->of_about, 0)) {
+        exec__job_move(job, JOB_GATHER, JOB_CHANGE);
+        job->store_change.change = job->change;
+        job->store_change.seq = 0;
+        return exec_about__make(session, turn->fault)
+            ? EXEC_LATER
+            : exec__change_answer(session, turn);
+    }
     if (__builtin_expect(job->sources.n > 0, 0) && turn->fault == 0 &&
         job->store_change.n > 0) { /* not for one that was refused */
         exec__job_move(job, JOB_GATHER, JOB_SOURCES);
@@ -305,12 +338,25 @@ gather(struct session *session)
         job->store_change.n = 0;
         job->plain = 0;
         job->marks = 0;
+        job->moved = 0;
+        job->of_about = false;
         job->sources.n = 0;
         job->sources.n_sources = 0;
         job->reply_bytes_max = 0;
     }
     ASSERT(job->stage == JOB_GATHER && job->store_change.n < EXEC_BATCH_MAX);
     return job;
+}
+
+/* Sees to it that what is gathered, if anything, is of members=about, or none
+ * of it is: else it is done. EXEC_DONE, or the turn ends. */
+static inline __attribute__((always_inline)) enum exec_step
+settle_unlike(struct session *session, bool of_about, struct exec_turn *turn)
+{
+    const struct job *job = session->job;
+    return __builtin_expect(job != NULL && job->of_about != of_about, 0)
+        ? exec__settle_all(session, turn)
+        : EXEC_DONE;
 }
 
 /* The change of the session's request is of another server's id: it is answered
@@ -327,7 +373,7 @@ turn_away(struct session *session, int err, struct exec_turn *turn)
         return step;
     }
     exec__note_other(session, change.id);
-    if (err == ERR_NOT_OWNED) {
+    if (err == ERR_NOT_OWNED || err == ERR_MOVED) {
         return exec__refuse(session, err, turn->out);
     }
     change.err = err;
@@ -369,7 +415,7 @@ finish(struct session *session, const char *bytes, int err,
 {
     struct job *job = session->job;
     struct change *change = &job->change[job->store_change.n];
-    if (err == 0 && session->executor->owns != NULL) {
+    if (err == 0 && session->executor->has_others) {
         int other = exec__owner_fault(session, change);
         if (other != 0) {
             return turn_away(session, other, turn);
@@ -473,6 +519,20 @@ take_operands(const struct request *request, const char *bytes,
                                    : err;
 }
 
+/* The mark's source is of another server's id. */
+static __attribute__((noinline)) enum exec_step
+turn_mark_away(
+    struct session *session, const struct key *key, struct exec_turn *turn)
+{
+    uint64_t id = key->target.column->source.id;
+    enum exec_step step = exec__settle_all(session, turn);
+    if (step != EXEC_DONE) {
+        return step;
+    }
+    session->other_id = id;
+    return exec__refuse(session, exec__other(session, id), turn->out);
+}
+
 /* The same as exec__change_begin for a mark, or for what is unread. */
 static enum exec_step
 begin_mark(struct session *session, const char *bytes, const struct key *key,
@@ -484,7 +544,7 @@ begin_mark(struct session *session, const char *bytes, const struct key *key,
         return take(session, ERR_UNREAD, turn);
     }
     if (exec_mark__is_elsewhere(session, key)) {
-        return take(session, ERR_NOT_OWNED, turn);
+        return turn_mark_away(session, key, turn);
     }
     if (exec_mark__must_settle(session, key)) {
         enum exec_step step = exec__settle_all(session, turn);
@@ -538,6 +598,37 @@ begin_member(struct session *session, const char *bytes, const struct key *key,
     return finish(session, bytes, err, turn);
 }
 
+/* The same for members of members=about. */
+static enum exec_step
+begin_about(struct session *session, const char *bytes, const struct key *key,
+    struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    bool appends =
+        request->op == REQUEST_APPEND || request->op == REQUEST_PREPEND;
+    int err = appends ? ERR_NO_APPEND
+                      : exec_about__fault(key, exec__change_op(request->op),
+                            request->terms.compares);
+    if (err != 0) {
+        return take(session, err, turn);
+    }
+    struct job *job = gather(session);
+    if (job == NULL) {
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
+    }
+    job->of_about = true;
+    struct change *change = &job->change[job->store_change.n];
+    change->op = op_among(exec__change_op(request->op), CHANGE_MEMBER_SET);
+    err = add_columns(change, key);
+    if (err == 0) {
+        err = take_operands(request, bytes, key, change);
+    }
+    if (err == 0) {
+        err = exec_about__take(key, change);
+    }
+    return finish(session, bytes, err, turn);
+}
+
 /* The same as exec__change_begin for what is no cell or record. */
 static __attribute__((noinline)) enum exec_step
 begin_other(struct session *session, const char *bytes, const struct key *key,
@@ -548,6 +639,8 @@ begin_other(struct session *session, const char *bytes, const struct key *key,
         return take(session, ERR_COUNTED, turn);
     case KEY_MEMBER:
         return begin_member(session, bytes, key, turn);
+    case KEY_ABOUT:
+        return begin_about(session, bytes, key, turn);
     default:
         ASSERT(key->kind == KEY_MARK || key->kind == KEY_UNREAD);
         return begin_mark(session, bytes, key, turn);
@@ -561,6 +654,10 @@ exec__change_begin(struct session *session, const char *bytes,
     const struct request *request = &session->request;
     if (request->op == REQUEST_TOO_LARGE) {
         return take(session, ERR_BAD_VALUE, turn);
+    }
+    enum exec_step step = settle_unlike(session, key->kind == KEY_ABOUT, turn);
+    if (step != EXEC_DONE) {
+        return step;
     }
     if (key->kind != KEY_CELL && key->kind != KEY_RECORD) {
         return begin_other(session, bytes, key, turn);
@@ -618,6 +715,8 @@ check_dialect_key(const struct key *key, enum change_op op)
         return ERR_COUNTED;
     case KEY_MEMBER:
         return exec_member__fault(key, op == CHANGE_DELETE, false);
+    case KEY_ABOUT:
+        return exec_about__fault(key, op, false);
     default:
         return 0;
     }
@@ -655,7 +754,25 @@ parse_dialect(struct session *session, const char *bytes,
         }
         exec_member__take(&key, change);
     }
+    if (err == 0 && key.kind == KEY_ABOUT) {
+        change->op = op_among(change->op, CHANGE_MEMBER_SET);
+        err = exec_about__take(&key, change);
+    }
     return err;
+}
+
+/* True where the request's line, of the dialect, is about a member of
+ * members=about. */
+static bool
+is_of_about(struct session *session, const char *bytes,
+    const struct schema_counter *counter)
+{
+    struct words words = words_of(bytes, session->request.words);
+    struct span word;
+    struct key key;
+    return words_next(&words, &word) &&
+        key_parse_dialect(counter, bytes + word.at, word.len, &key) &&
+        key.kind == KEY_ABOUT;
 }
 
 /* True for a line that memcached might take for a set of an item. */
@@ -676,10 +793,16 @@ exec__counter_begin(
     if (counter == NULL) { /* or dropped since the line was parsed */
         return take(session, ERR_NO_COUNTER, turn);
     }
+    bool of_about = is_of_about(session, bytes, counter);
+    enum exec_step settled = settle_unlike(session, of_about, turn);
+    if (settled != EXEC_DONE) {
+        return settled;
+    }
     struct job *job = gather(session);
     if (job == NULL) {
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
+    job->of_about = of_about;
     struct change *change = &job->change[job->store_change.n];
     int err = parse_dialect(session, bytes, counter, change);
     enum exec_step step = finish(session, bytes, err, turn);

@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "proto/reply.h"
 #include "proto/reply_plain.h"
+#include "session/exec_about.h"
 #include "session/exec_mark.h"
 #include "session/exec_member.h"
 #include "session/exec_seen.h"
@@ -198,6 +199,7 @@ say_change(struct session *session, const struct change *change,
         kind = ANSWER_NOT_FOUND;
         break;
     default:
+        session->other_id = change->id;
         exec__say_refusal(session, change->err, echo, out);
         return;
     }
@@ -281,13 +283,63 @@ say_one(struct session *session, unsigned i, struct exec_turn *turn)
     }
 }
 
+/* What a change is counted as: of numbers, marks and members alike. */
+static enum latency_verb
+verb_of(enum change_op op)
+{
+    static const uint8_t verbs[] = {
+        [CHANGE_SET] = LATENCY_set,
+        [CHANGE_ADD] = LATENCY_set,
+        [CHANGE_REPLACE] = LATENCY_set,
+        [CHANGE_CAS] = LATENCY_set,
+        [CHANGE_INCR] = LATENCY_incr,
+        [CHANGE_DECR] = LATENCY_decr,
+        [CHANGE_DELETE] = LATENCY_delete,
+        [CHANGE_MARK_SET] = LATENCY_set,
+        [CHANGE_MARK_ADD] = LATENCY_set,
+        [CHANGE_MARK_REPLACE] = LATENCY_set,
+        [CHANGE_MARK_CAS] = LATENCY_set,
+        [CHANGE_MARK_INCR] = LATENCY_incr,
+        [CHANGE_MARK_DECR] = LATENCY_decr,
+        [CHANGE_MARK_DELETE] = LATENCY_delete,
+        [CHANGE_READ_ALL] = LATENCY_delete,
+        [CHANGE_MEMBER_SET] = LATENCY_set,
+        [CHANGE_MEMBER_ADD] = LATENCY_set,
+        [CHANGE_MEMBER_REPLACE] = LATENCY_set,
+        [CHANGE_MEMBER_CAS] = LATENCY_set,
+        [CHANGE_MEMBER_INCR] = LATENCY_incr,
+        [CHANGE_MEMBER_DECR] = LATENCY_decr,
+        [CHANGE_MEMBER_DELETE] = LATENCY_delete,
+    };
+    return (enum latency_verb)verbs[op];
+}
+
+/* Counts the requests that the job's changes are. */
+static void
+count_requests(struct session *session)
+{
+    struct latency_tally *tally = &session->executor->tally;
+    const struct job *job = session->job;
+    for (unsigned i = 0; i < job->store_change.n; i++) {
+        latency_count(tally, verb_of(job->change[i].op), 1);
+    }
+    tally->room_ns += job->store_change.room_ns;
+}
+
 enum exec_step
 exec__change_answer(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
+    if (job->of_about) {
+        exec_about__end(job);
+    }
     uint64_t seq = job->store_change.seq;
+    count_requests(session);
     if (job->marks != 0 && job->of_members != 0) {
         exec_mark__name_errors(job);
+    }
+    for (uint64_t rest = job->moved; rest != 0; rest &= rest - 1) {
+        job->change[__builtin_ctzll(rest)].err = ERR_MOVED;
     }
     if ((session->executor->watched & WATCH_ALL) != 0) {
         for (unsigned i = 0; i < job->store_change.n; i++) {

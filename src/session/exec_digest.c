@@ -70,6 +70,7 @@ exec__digest_begin(
     if (job == NULL) {
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
+    job->records.owns = NULL;
     job->records.digest = (struct store_digest){0};
     job->records.call = (struct store_dump){.slot = counter->slot,
         .serial = counter->serial,

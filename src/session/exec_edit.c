@@ -37,6 +37,18 @@ audit_drop(struct session *session, const struct store_edit *edit)
     exec__audit(session, AUDIT_DROPPED, text, (size_t)n);
 }
 
+/* Ids have gone, or come back: for the log. */
+static void
+audit_handover(struct session *session, const struct moved_one *one)
+{
+    char text[AUDIT_TEXT_BYTES];
+    bool is_here = one->address[0] == '\0';
+    int n = snprintf(text, sizeof text, "handover %s %s%s", one->rule,
+        is_here ? "here" : "to ", one->address);
+    n = n < (int)sizeof text ? n : (int)sizeof text - 1;
+    exec__audit(session, AUDIT_DONE, text, (size_t)n);
+}
+
 /* The answer, from at on, waits for those who have copies of the directory. */
 static void
 wait_for_copies(
@@ -59,6 +71,13 @@ exec__edit_answer(struct session *session, struct exec_turn *turn)
     size_t at = turn->out->len;
     if (edit->err != 0) {
         return exec__refuse(session, edit->err, turn->out);
+    }
+    if (edit->handover.rule[0] != '\0') {
+        audit_handover(session, &edit->handover);
+        enum exec_step done =
+            exec__answer_kind(session, NULL, ANSWER_OK, turn->out);
+        wait_for_copies(session, seq, at, turn);
+        return done;
     }
     bool drops = edit->dropped.len > 0 ||
         edit->edit.op == SCHEMA_DROP_COLUMN ||
@@ -98,6 +117,7 @@ exec__edit_begin(
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
     job->edit.dropped.len = 0;
+    job->edit.handover.rule[0] = '\0';
     return edit(session,
         dialect_edit(bytes, &session->request, &job->edit.edit), turn);
 }
@@ -111,9 +131,46 @@ exec__drop_producer(
     if (job == NULL) {
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
+    job->edit.handover.rule[0] = '\0';
     bool is_right =
         producer_name_set(&job->edit.dropped, bytes + name.at, name.len);
     return edit(session, is_right ? 0 : ERR_NO_PRODUCER, turn);
+}
+
+enum exec_step
+exec__hand_over(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    struct span rule = session->request.key;
+    struct span address = session->request.words; /* len 0: here */
+    struct job *job = exec__job(session, JOB_EDIT);
+    if (job == NULL) {
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
+    }
+    int err = moved_one_set(&job->edit.handover, bytes + rule.at, rule.len,
+        bytes + address.at, address.len);
+    return edit(session, err, turn);
+}
+
+enum exec_step
+exec__show_handovers(struct session *session, struct buf *out)
+{
+    const struct moved_list *list =
+        moved_list_of(store_moved(session->executor->store));
+    for (uint32_t i = 0; i < list->n; i++) {
+        buf_addf(out, "HANDOVER %s %s\r\n", list->one[i].rule,
+            list->one[i].address);
+    }
+    reply_line(out, "END");
+    return EXEC_DONE;
+}
+
+enum exec_step
+exec__feed(struct session *session, const char *bytes, struct buf *out)
+{
+    session->is_feed = session->request.number != 0;
+    exec_ask_owner(session);
+    return exec__answer_kind(session, bytes, ANSWER_OK, out);
 }
 
 static enum exec_step

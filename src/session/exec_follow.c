@@ -156,7 +156,7 @@ follow(struct session *session, const char *bytes, struct exec_turn *turn,
         if (len == 0 || len > end - text) {
             break;
         }
-        if (asks_owner && !owns_has(session->executor->owns, plain.key.id)) {
+        if (asks_owner && exec__is_other(session, plain.key.id)) {
             break; /* the usual way says so */
         }
         take(session, &plain, (uint32_t)job->request_bytes);
@@ -164,7 +164,11 @@ follow(struct session *session, const char *bytes, struct exec_turn *turn,
         text += len;
         n++;
     }
-    *turn->budget -= is_get ? 0 : n;
+    if (is_get) {
+        job->n_requests += n;
+    } else {
+        *turn->budget -= n;
+    }
 }
 
 static void
@@ -213,8 +217,8 @@ follower(const struct session *session)
         if (request->proto != PROTO_TEXT) {
             return NULL;
         }
-        return session->executor->owns == NULL ? follow_counts
-                                               : follow_own_counts;
+        return session->executor->has_others ? follow_own_counts
+                                             : follow_counts;
     case REQUEST_GET:
         return session->job->is_alone ? NULL : follow_gets;
     case REQUEST_LOOK:
@@ -230,7 +234,9 @@ follower(const struct session *session)
 void
 exec_follow(struct session *session, const char *bytes, struct exec_turn *turn)
 {
-    follow_fn *follow_all = turn->end == bytes ? NULL : follower(session);
+    follow_fn *follow_all = turn->end == bytes || exec__is_forwarding(session)
+        ? NULL
+        : follower(session);
     if (follow_all != NULL) {
         key_names_use(&session->executor->names, exec__schema(session));
         follow_all(session, bytes, turn);

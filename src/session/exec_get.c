@@ -87,7 +87,8 @@ static bool
 refuses_others(const struct session *session)
 {
     const struct executor *executor = session->executor;
-    return executor->owns != NULL && !executor->owner->misses;
+    return executor->moved != NULL ||
+        (executor->owns != NULL && !executor->owner->misses);
 }
 
 /* True where a key can be wrong in another way than by its length, under the
@@ -103,11 +104,12 @@ needs_look(const struct session *session)
 static int
 check_owner(struct session *session, const struct key *key)
 {
-    if (!refuses_others(session) || !exec__is_other(session, key->id)) {
-        return 0;
+    int err =
+        refuses_others(session) ? exec__other_fault(session, key->id) : 0;
+    if (err != 0) {
+        exec__note_other(session, key->id);
     }
-    exec__note_other(session, key->id);
-    return ERR_NOT_OWNED;
+    return err;
 }
 
 /* Looks at one key: 0, or the ERR_ to answer. counter: of a dialect get. The
@@ -217,7 +219,7 @@ check_keys(
         return check_lengths(job, base);
     }
     if (asks_owner && exec_get__has_other(session, 0, job->n_slots)) {
-        return ERR_NOT_OWNED;
+        return exec__other_fault(session, session->other_id);
     }
     const struct schema_counter *counter = exec_get__counter(session, base);
     struct words words = words_of(base, job->unchecked);
@@ -250,16 +252,43 @@ exec_get__ask(struct job *job)
     return store_get(job->session->executor->store, &job->get);
 }
 
+/* Counts some of the cells that are asked for. */
+static __attribute__((noinline)) void
+sample(struct hot *hot, const struct store_get *get)
+{
+    uint32_t i = hot->left;
+    for (; i < get->n; i += hot_gap(hot)) {
+        const struct cell_key *key = &get->key[i];
+        hot_count(hot, key->id, key->counter, key->serial, HOT_GET);
+    }
+    hot->left = i - get->n;
+}
+
+/* Notes that the slice's cells are asked for. */
+static inline void
+count_cells(struct session *session)
+{
+    struct hot *hot = &session->executor->hot;
+    const struct store_get *get = &session->job->get;
+    exec__count(session, METRIC_cell_gets, get->n);
+    if (hot_samples(hot, get->n)) {
+        sample(hot, get);
+    }
+}
+
 /* The same as ask_slice where some keys are more than cells. */
 static __attribute__((noinline)) bool
 ask_more(struct session *session)
 {
     struct job *job = session->job;
     if (job->stage == JOB_GET_ASK) {
-        if (session->executor->owns != NULL) {
+        if (session->executor->has_others) {
             exec_get__look_for_others(session);
         }
-        exec__count(session, METRIC_cell_gets, job->get.n);
+        count_cells(session);
+        if (job->n_abouts > 0) {
+            exec_get__ask_abouts(session);
+        }
     }
     if (job->n_members > 0 || exec_get__needs_pins(job)) {
         return exec_get__ask_members(session);
@@ -278,10 +307,10 @@ ask_slice(struct session *session)
         return ask_more(session);
     }
     exec__job_move(job, JOB_GET_ASK, JOB_GET_FORMAT);
-    if (session->executor->owns != NULL) {
+    if (session->executor->has_others) {
         exec_get__look_for_others(session);
     }
-    exec__count(session, METRIC_cell_gets, job->get.n);
+    count_cells(session);
     return job->get.n > 0 && exec__waits(job, &job->get.call, exec_get__ask);
 }
 
@@ -297,6 +326,9 @@ work_out(struct session *session, struct exec_turn *turn)
     if (job->n_members > 0) {
         exec_get__work_out_members(job);
     }
+    if (job->n_abouts > 0) {
+        exec_get__work_out_abouts(job);
+    }
     return job->lists_read < job->n_lists ? exec_list__read(session, turn)
                                           : EXEC_DONE;
 }
@@ -308,6 +340,7 @@ empty_slice(struct job *job)
     job->formatted = 0;
     job->key_bytes = 0;
     job->more = 0;
+    job->lists_read = 0;
     job->n_worked = 0;
     job->get.n = 0;
     job->get.n_sources = 0;
@@ -328,7 +361,10 @@ next_slice(struct session *session, struct exec_turn *turn)
 static enum exec_step
 end(struct session *session, struct exec_turn *turn)
 {
-    turn->done += session->job->request_bytes;
+    struct job *job = session->job;
+    latency_count(
+        &session->executor->tally, exec__verb(job->op), job->n_requests);
+    turn->done += job->request_bytes;
     return exec__done(session);
 }
 
@@ -340,6 +376,8 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
         struct span bad = {0, 0};
         int err = check_keys(session, turn, &bad);
         if (err != 0) {
+            latency_count(&session->executor->tally, exec__verb(job->op),
+                job->n_requests);
             turn->done += job->request_bytes;
             return refuse_key(session, err, turn->base, bad, turn->out);
         }
@@ -414,6 +452,7 @@ take_job(struct session *session)
         job->is_alone = false;
         job->touches = false;
         job->has_keys = false;
+        job->n_requests = 0;
         job->unreadable_err = 0;
         empty_slice(job);
     }
@@ -447,6 +486,10 @@ take_back(struct job *job, unsigned n_slots, uint32_t n_cells)
     while (job->n_lists > 0 && job->list[job->n_lists - 1].cell >= n_cells) {
         job->n_lists--;
     }
+    while (
+        job->n_abouts > 0 && job->about_cell[job->n_abouts - 1] >= n_cells) {
+        job->n_abouts--;
+    }
     ASSERT(job->lists_read == 0);
 }
 
@@ -465,6 +508,7 @@ join(struct session *session, struct exec_turn *turn)
     int err = exec_get__gather(session, turn->base, turn->end, &bad);
     if (err == 0 && job->words.len == 0) {
         *turn->budget += !is_first; /* one for a slice */
+        job->n_requests++;
         job->request_bytes += request->len;
         return EXEC_GATHERED;
     }
@@ -487,6 +531,7 @@ join(struct session *session, struct exec_turn *turn)
     be_alone(session);
     job->unchecked = job->words;
     job->has_keys = true;
+    job->n_requests = 1;
     job->request_bytes = request->len;
     return EXEC_GATHERED;
 }
@@ -511,6 +556,7 @@ begin_alone(struct session *session, struct exec_turn *turn)
     be_alone(session);
     job->words = request->words;
     job->unchecked = request->words;
+    job->n_requests = 1;
     job->request_bytes = request->len;
     return EXEC_GATHERED;
 }
@@ -559,6 +605,7 @@ exec__look_begin(
     }
     exec_get__add_single(session, key);
     *turn->budget += job->request_bytes > 0; /* one for a slice */
+    job->n_requests++;
     job->request_bytes += request->len;
     if (is_alone) {
         be_alone(session);

@@ -51,6 +51,14 @@ void exec_get__add_member(
 bool exec_get__ask_members(struct session *session);
 /* Works out the job's members; the store has answered. */
 void exec_get__work_out_members(struct job *job);
+/* Gives the slot, whose key is of members=about, its cell (exec_about.c). */
+void exec_get__add_about(
+    struct job *job, struct slot *slot, const struct key *key);
+/* Asks for these members of a slice, whose owners have been looked at; before
+ * its cells. */
+void exec_get__ask_abouts(struct session *session);
+/* Puts the answers in the places of their cells; the store has answered. */
+void exec_get__work_out_abouts(struct job *job);
 /* Asks for the cells of the job's batch. */
 enum store_answer exec_get__ask(struct job *job);
 
@@ -72,14 +80,17 @@ exec_get__is_full(const struct job *job)
         job->get.n + SCHEMA_COLUMNS_MAX > STORE_GET_MAX;
 }
 
-/* The rule of --owns (exec_owner.c); only where session->executor->owns is not
- * NULL. The keys gathered that are of other servers' ids become misses, or
- * their requests are refused. */
+/* Ids that are not this server's (exec_owner.c); only where
+ * session->executor->has_others. The keys gathered that are of other servers'
+ * ids become misses, or their requests are refused. */
 void exec_get__look_for_others(struct session *session);
 /* True where one of the job's slots first to end - 1 is of such an id: counts
  * and logs one. */
 bool exec_get__has_other(
     struct session *session, unsigned first, unsigned end);
+/* Why a slot, which is SLOT_REFUSED and its request's last or
+ * SLOT_SINGLE_REFUSED, is: the ERR_ to say now. */
+int exec_get__refusal(struct session *session, const struct slot *slot);
 /* True where the job's one request had all its keys checked, ids too. */
 bool exec_get__is_checked(const struct job *job);
 

@@ -48,12 +48,16 @@ add_slot(struct job *job, size_t at, size_t len, const struct key *key,
         exec_get__add_member(job, slot, key);
         return slot;
     }
+    if (key->kind == KEY_ABOUT) {
+        exec_get__add_about(job, slot, key);
+        return slot;
+    }
     ASSERT(job->get.n + counter->n_columns <= STORE_GET_MAX);
     slot->kind = SLOT_RECORD;
     for (unsigned i = 0; i < counter->n_columns; i++) {
         const struct schema_target target = {
             counter, &counter->column[i], false};
-        if (target.column->kind != SCHEMA_MEMBERS) {
+        if (schema_is_in_record(target.column)) {
             job->get.key[job->get.n++] = exec_get__cell(key->id, &target);
             slot->n_cells++;
         }
@@ -376,7 +380,9 @@ static inline bool
 is_behind_member(const struct job *job)
 {
     unsigned n = job->n_members;
-    return n > 0 && job->member[n - 1].cell + 1U == job->get.n;
+    unsigned n_abouts = job->n_abouts;
+    return (n > 0 && job->member[n - 1].cell + 1U == job->get.n) ||
+        (n_abouts > 0 && job->about_cell[n_abouts - 1] + 1U == job->get.n);
 }
 
 /* What follows a mark, what is unread, or a member is likely to be another one:

@@ -400,12 +400,13 @@ say_slot(struct session *session, struct exec_turn *turn)
         is_hit = say_record(session, turn->base, slot, out);
         break;
     case SLOT_SINGLE_REFUSED:
-        exec__say_refusal(
-            session, ERR_NOT_OWNED, &job->single[slot - job->slot], out);
+        exec__say_refusal(session, exec_get__refusal(session, slot),
+            &job->single[slot - job->slot], out);
         return false;
     case SLOT_REFUSED:
         if (slot->is_last) {
-            exec__say_refusal(session, ERR_NOT_OWNED, &text_echo, out);
+            exec__say_refusal(
+                session, exec_get__refusal(session, slot), &text_echo, out);
         }
         return false;
     case SLOT_NOTHING:

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands about copies on other servers: replicaof and wait; and what a
- * replica refuses. */
+/* Commands about copies on other servers: replicaof, failover and wait; and
+ * what a replica refuses. */
+#include "base/assert.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "proto/answer.h"
 #include "proto/reply.h"
 #include "session/exec_shared.h"
 #include "session/group.h"
@@ -13,7 +15,7 @@
 enum { WAIT_MS_MAX = 86400000 };
 
 int
-exec__copy_fault(const struct session *session)
+exec__copy_fault(struct session *session)
 {
     struct group *group = session->executor->group;
     switch (session->request.op) {
@@ -23,6 +25,12 @@ exec__copy_fault(const struct session *session)
     case REQUEST_GATS:
     case REQUEST_LOOK:
     case REQUEST_COUNTER_GET:
+        if (session->late_seq != 0) {
+            if (!group->has_applied_fn(group, session->late_seq)) {
+                return ERR_STALE; /* its own change is not there yet */
+            }
+            session->late_seq = 0;
+        }
         return group == NULL || group->is_fresh_fn(group) ? 0 : ERR_STALE;
     default:
         return 0;
@@ -56,8 +64,10 @@ exec__order_begin(
     struct session *session, const char *bytes, struct exec_turn *turn)
 {
     struct span address = session->request.key; /* len 0: no one */
-    if (session->executor->group == NULL) {
-        return exec__refuse(session, ERR_NO_GROUP, turn->out);
+    const struct group *group = session->executor->group;
+    if (group == NULL || group->is_automatic) {
+        return exec__refuse(
+            session, group == NULL ? ERR_NO_GROUP : ERR_BY_ETCD, turn->out);
     }
     struct job *job = exec__job(session, JOB_ORDER);
     if (job == NULL) {
@@ -73,6 +83,63 @@ exec__order_begin(
         return EXEC_LATER;
     }
     return exec__order_answer(session, turn->out);
+}
+
+static enum store_answer
+ask_failover(struct job *job)
+{
+    struct group *group = job->session->executor->group;
+    return group->failover_fn(group, &job->failover);
+}
+
+enum exec_step
+exec__failover_answer(struct session *session, struct buf *out)
+{
+    char text[AUDIT_TEXT_BYTES];
+    const struct group_failover *failover = &session->job->failover;
+    const struct node_name *to = &failover->to;
+    int err = failover->err;
+    if (err == ERR_NOT_PRIMARY || (err != 0 && failover->why[0] == '\0')) {
+        return exec__refuse(session, err, out);
+    }
+    if (err != 0) {
+        struct answer answer = {
+            .kind = ANSWER_REFUSED, .err = err, .detail = failover->why};
+        return exec__answer(session, NULL, &answer, out);
+    }
+    int n =
+        snprintf(text, sizeof text, "failover%s%.*s%s", to->len > 0 ? " " : "",
+            (int)to->len, to->text, failover->is_forced ? " force" : "");
+    n = n < (int)sizeof text ? n : (int)sizeof text - 1;
+    exec__audit(session, AUDIT_DONE, text, (size_t)n);
+    return exec__answer_kind(session, NULL, ANSWER_OK, out);
+}
+
+enum exec_step
+exec__failover_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    const struct group *group = session->executor->group;
+    if (group == NULL || !group->is_automatic) {
+        return exec__refuse(
+            session, group == NULL ? ERR_NO_GROUP : ERR_BY_HAND, turn->out);
+    }
+    struct job *job = exec__job(session, JOB_FAILOVER);
+    if (job == NULL) {
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
+    }
+    struct span name = request->key, force = request->words;
+    job->failover = (struct group_failover){.is_forced = force.len > 0};
+    if (name.len > 0) {
+        bool is_right =
+            node_name_set(&job->failover.to, bytes + name.at, name.len);
+        ASSERT(is_right); /* the parser has looked */
+    }
+    if (exec__waits(job, &job->failover.call, ask_failover)) {
+        return EXEC_LATER;
+    }
+    return exec__failover_answer(session, turn->out);
 }
 
 static enum store_answer

@@ -171,6 +171,20 @@ take(struct list_reading *reading, struct coded_room *into)
     }
 }
 
+/* True where one of the ids to be read has been handed over since the list was
+ * stored: it is counted elsewhere. */
+static bool
+has_moved(struct session *session, const struct store_get *get)
+{
+    for (unsigned i = 0; i < get->n; i++) {
+        if (exec__other(session, get->key[i].id) == ERR_MOVED) {
+            exec__note_other(session, get->key[i].id);
+            return true;
+        }
+    }
+    return false;
+}
+
 enum exec_step
 exec_list__sum(struct session *session, struct exec_turn *turn,
     const struct list_ref *ref, struct list_reading *reading,
@@ -198,6 +212,10 @@ exec_list__sum(struct session *session, struct exec_turn *turn,
         }
         *err = 0;
         if (!want_next(ref, reading)) {
+            break;
+        }
+        if (session->executor->moved != NULL && has_moved(session, get)) {
+            *err = ERR_MOVED;
             break;
         }
         if (exec__waits(session->job, &get->call, ask)) {
@@ -250,7 +268,7 @@ begin(struct session *session, struct list_read *list)
     uint64_t now_s = exec__now_s(session);
     struct items_terms terms = {
         .touches = job->touches, .inspects = job->op == REQUEST_INSPECT};
-    if (session->executor->owns != NULL &&
+    if (session->executor->has_others &&
         exec__is_other(session, list->ref.id)) {
         return false; /* it stays gone, or its request is refused */
     }
@@ -282,7 +300,9 @@ end(struct session *session, const struct list_read *list, int err)
     struct list_reading *reading = &job->reading;
     uint8_t state = CELL_SET; /* whatever the sum: there is a list */
     if (err != 0) {
-        state = err == ERR_GONE ? CELL_GONE : CELL_UNREADABLE;
+        /* no list of this server's, if some are counted elsewhere */
+        state =
+            err == ERR_GONE || err == ERR_MOVED ? CELL_GONE : CELL_UNREADABLE;
     } else if (list->ref.has_member && reading->n_ids == 0) {
         state = CELL_DEFAULT; /* it is not followed */
     }

@@ -132,13 +132,13 @@ put_in_order(struct coded_room *room)
     room->n = n;
 }
 
-/* The ids of the value: 0, ERR_BAD_LIST, or ERR_NOT_OWNED where what another
- * server counts would be taken for 0. */
+/* The ids of the value: 0, ERR_BAD_LIST, or ERR_NOT_OWNED or ERR_MOVED where
+ * what another server counts would be taken for 0. */
 static int
 parse_ids(struct session *session, const char *bytes, struct coded_room *room)
 {
     struct words words = words_of(bytes, session->request.value);
-    bool has_owner = session->executor->owns != NULL;
+    bool has_others = session->executor->has_others;
     struct span word;
     room->n = 0;
     while (words_next(&words, &word)) {
@@ -147,9 +147,10 @@ parse_ids(struct session *session, const char *bytes, struct coded_room *room)
             !num_parse_id(bytes + word.at, word.len, &id)) {
             return ERR_BAD_LIST;
         }
-        if (has_owner && exec__is_other(session, id)) {
+        int other = has_others ? exec__other(session, id) : 0;
+        if (other != 0) {
             exec__note_other(session, id);
-            return ERR_NOT_OWNED;
+            return other;
         }
         room->id[room->n++] = id;
     }
@@ -570,7 +571,7 @@ check(const struct session *session, const struct key *key)
 static int
 owner_fault(struct session *session, uint64_t id)
 {
-    if (session->executor->owns == NULL) {
+    if (!session->executor->has_others) {
         return 0;
     }
     const struct change change = {

@@ -267,7 +267,7 @@ bool
 exec_mark__is_elsewhere(const struct session *session, const struct key *key)
 {
     const struct schema_source *source = &key->target.column->source;
-    return source->is_fixed && session->executor->owns != NULL &&
+    return source->is_fixed && session->executor->has_others &&
         exec__is_other(session, source->id);
 }
 

@@ -140,7 +140,7 @@ bool
 exec_member__has_record(const struct schema_counter *counter)
 {
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (counter->column[i].kind != SCHEMA_MEMBERS) {
+        if (schema_is_in_record(&counter->column[i])) {
             return true;
         }
     }

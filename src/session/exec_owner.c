@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids of another server (--owns). Nothing here is called where there is no such
- * rule.
+/* Ids that are not this server's: those of another one by the rule of --owns,
+ * and those that have been handed over to another group. Nothing here is called
+ * where there are none, nor for a connection that brings records (feed on).
  *
  * Gets are looked at when all keys of a slice are known, in one place for all
- * protocols. The cells of another server's ids lose their serial, so that the
- * store answers them as gone, without a look, and they are misses; or their
- * requests are refused, each one whole: no key of it is answered. A request of
- * several slices is looked at before the first is answered (exec_get.c).
- * Changes are looked at one by one before they are gathered. */
+ * protocols. The cells of such ids lose their serial, so that the store answers
+ * them as gone, without a look, and they are misses (--owns-miss); or their
+ * requests are refused, each one whole: no key of it is answered. What has been
+ * handed over is always refused. A request of several slices is looked at
+ * before the first is answered (exec_get.c). Changes are looked at one by one
+ * before they are gathered, and again where they have waited since. */
 #include "session/exec_get.h"
 
 #include "base/assert.h"
@@ -15,10 +17,34 @@
 
 #include <inttypes.h>
 
-bool
-exec__is_other(const struct session *session, uint64_t id)
+void
+exec_ask_owner(struct session *session)
 {
-    return !owns_has(session->executor->owns, id);
+    struct executor *executor = session->executor;
+    executor->owns = executor->owner == NULL || session->is_feed
+        ? NULL
+        : owner_rule(executor->owner);
+    executor->moved = session->is_feed ? NULL : store_moved(executor->store);
+    executor->has_others = executor->owns != NULL || executor->moved != NULL;
+}
+
+int
+exec__other(const struct session *session, uint64_t id)
+{
+    const struct executor *executor = session->executor;
+    if (executor->moved != NULL && moved_find(executor->moved, id) != NULL) {
+        return ERR_MOVED;
+    }
+    return executor->owns != NULL && !owns_has(executor->owns, id)
+        ? ERR_NOT_OWNED
+        : 0;
+}
+
+int
+exec__other_fault(const struct session *session, uint64_t id)
+{
+    int err = exec__other(session, id);
+    return err == ERR_NOT_OWNED && session->executor->owner->misses ? 0 : err;
 }
 
 void
@@ -26,6 +52,11 @@ exec__note_other(struct session *session, uint64_t id)
 {
     struct executor *executor = session->executor;
     const struct owns *owns = executor->owns;
+    session->other_id = id;
+    if (exec__other(session, id) == ERR_MOVED) {
+        exec__count(session, METRIC_moved_refused, 1);
+        return;
+    }
     exec__count(session, METRIC_not_owned, 1);
     log_line(executor->owner->logger, LOG_WARNING,
         "a client asked for id %" PRIu64 ", which is that of server %" PRIu32
@@ -74,10 +105,28 @@ miss_of(const struct change *change)
 int
 exec__owner_fault(struct session *session, const struct change *change)
 {
-    if (!exec__is_other(session, change->id)) {
-        return 0;
+    int err = exec__other(session, change->id);
+    return err == ERR_NOT_OWNED && session->executor->owner->misses
+        ? miss_of(change)
+        : err;
+}
+
+void
+exec__look_again(struct session *session)
+{
+    struct job *job = session->job;
+    for (unsigned i = 0; i < job->store_change.n; i++) {
+        struct change *change = &job->change[i];
+        if (exec__other(session, change->id) != ERR_MOVED) {
+            continue;
+        }
+        exec__note_other(session, change->id);
+        job->moved |= UINT64_C(1) << i;
+        change->producer = 0;
+        for (unsigned c = 0; c < change->n_columns; c++) {
+            change->serial[c] = UINT32_MAX; /* no column's */
+        }
     }
-    return session->executor->owner->misses ? miss_of(change) : ERR_NOT_OWNED;
 }
 
 /* The cells of the slot are gone. */
@@ -96,14 +145,16 @@ id_of(const struct job *job, const struct slot *slot)
     return job->get.key[slot->first].id;
 }
 
-/* The keys of other servers' ids among those gathered are misses. */
+/* The keys of other servers' ids among those gathered are misses, where that is
+ * so by the rule of --owns. */
 static void
 miss_others(struct session *session)
 {
     struct job *job = session->job;
     for (unsigned i = 0; i < job->n_slots; i++) {
         struct slot *slot = &job->slot[i];
-        if (slot->n_cells > 0 && exec__is_other(session, id_of(job, slot))) {
+        if (slot->n_cells > 0 &&
+            exec__other(session, id_of(job, slot)) == ERR_NOT_OWNED) {
             exec__note_other(session, id_of(job, slot));
             give_up(job, slot);
         }
@@ -121,13 +172,33 @@ exec_get__has_other(struct session *session, unsigned first, unsigned end)
             (last != NULL && id_of(job, last) == id_of(job, slot))) {
             continue;
         }
-        if (exec__is_other(session, id_of(job, slot))) {
+        if (exec__other_fault(session, id_of(job, slot)) != 0) {
             exec__note_other(session, id_of(job, slot));
             return true;
         }
         last = slot;
     }
     return false;
+}
+
+int
+exec_get__refusal(struct session *session, const struct slot *slot)
+{
+    const struct job *job = session->job;
+    const struct slot *first = slot;
+    while (first > job->slot && !first[-1].is_last) {
+        first--;
+    }
+    for (; first <= slot && session->executor->has_others; first++) {
+        int err = first->n_cells == 0
+            ? 0
+            : exec__other_fault(session, id_of(job, first));
+        if (err != 0) {
+            session->other_id = id_of(job, first);
+            return err;
+        }
+    }
+    return ERR_MOVED; /* and came back just now */
 }
 
 /* Those of one request are refused. */
@@ -155,9 +226,8 @@ exec_get__look_for_others(struct session *session)
 {
     struct job *job = session->job;
     unsigned first = 0;
-    if (session->executor->owner->misses) {
+    if (session->executor->owns != NULL && session->executor->owner->misses) {
         miss_others(session);
-        return;
     }
     if (exec_get__is_checked(job)) {
         return;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* dump counter: a counter's records as lines of the dialect that store them
- * again. The store answers a piece of some hundred records a call, on a thread
- * of its own; what the reply buffer's mark leaves room for is shown, and the
- * next piece is asked for when all of it is. A client that does not read is not
- * asked for either, so a dump takes the same memory whatever there is.
+ * again; and forget ids, which the store does in the background. Of a dump the
+ * store answers a piece of some hundred records a call, on a thread of its own;
+ * what the reply buffer's mark leaves room for is shown, and the next piece is
+ * asked for when all of it is. A client that does not read is not asked for
+ * either, so a dump takes the same memory whatever there is.
  *
  * Of a counter with a maxjump a line comes first that says its largest id, and
  * again before records above that: whoever loads the lines in their order, or
@@ -20,11 +21,13 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/owns.h"
 #include "call/store_calls.h"
 #include "proto/reply.h"
 #include "schema/print.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -241,12 +244,9 @@ show_piece(struct session *session, struct exec_turn *turn)
 static enum exec_step
 show(struct session *session, struct exec_turn *turn)
 {
-    struct echo echo = echo_of(&session->request, 0);
     size_t first = turn->out->len;
     enum exec_step step = show_piece(session, turn);
-    if (turn->out->len > first && exec__wait_for_seen(session, turn)) {
-        exec__note_seen(session, &echo, step != EXEC_DONE, first, turn);
-    }
+    exec__note_piece(session, step, first, turn);
     return step;
 }
 
@@ -272,22 +272,31 @@ exec__records_resume(struct session *session, struct exec_turn *turn)
     }
 }
 
-/* The ids that are wanted: none given, all. */
+/* The ids that are wanted: none given, all. *owns is the caller's, NULL where
+ * no rule is given. */
 static int
-take_ids(const struct request *request, const char *bytes, uint64_t *first,
-    uint64_t *last)
+take_ids(const struct request *request, const char *bytes,
+    struct store_dump *dump, struct owns **owns)
 {
     struct words words = words_of(bytes, request->words);
     struct span word;
-    *first = 0;
-    *last = UINT64_MAX;
-    if (!words_next(&words, &word)) {
-        return 0;
+    dump->first_id = 0;
+    dump->last_id = UINT64_MAX;
+    *owns = NULL;
+    bool has_more = words_next(&words, &word);
+    if (has_more && !span_is(bytes, word, "of")) {
+        bool is_right =
+            num_parse_u64(bytes + word.at, word.len, &dump->first_id) &&
+            words_next(&words, &word) &&
+            num_parse_u64(bytes + word.at, word.len, &dump->last_id);
+        if (!is_right) {
+            return ERR_BAD_ID;
+        }
+        has_more = words_next(&words, &word);
     }
-    bool is_right = num_parse_u64(bytes + word.at, word.len, first) &&
-        words_next(&words, &word) &&
-        num_parse_u64(bytes + word.at, word.len, last);
-    return is_right ? 0 : ERR_BAD_ID;
+    return has_more && words_next(&words, &word)
+        ? owns_create_rule(bytes + word.at, word.len, owns)
+        : 0;
 }
 
 enum exec_step
@@ -298,28 +307,55 @@ exec__records_begin(
     struct span name = request->key;
     const struct schema_counter *counter =
         schema_counter(exec__schema(session), bytes + name.at, name.len);
-    uint64_t first, last;
-    int err = take_ids(request, bytes, &first, &last);
+    struct store_dump dump = {0};
+    struct owns *owns = NULL;
     if (session->executor->rules.no_dump) {
         reply_line(turn->out, "ERROR key dump not allowed");
         return EXEC_DONE;
     }
-    if (err == 0 && counter == NULL) {
-        err = ERR_NO_COUNTER;
-    }
+    int err = counter == NULL ? ERR_NO_COUNTER : 0;
+    err = err == 0 ? take_ids(request, bytes, &dump, &owns) : err;
     if (err != 0) {
         return exec__refuse(session, err, turn->out);
     }
     struct job *job = exec__job(session, JOB_RECORDS);
     if (job == NULL) {
+        if (owns != NULL) {
+            owns_destroy(&owns);
+        }
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
+    dump.slot = counter->slot;
+    dump.serial = counter->serial;
+    dump.owns = owns;
     job->records.at = 0;
-    job->records.call = (struct store_dump){.slot = counter->slot,
-        .serial = counter->serial,
-        .first_id = first,
-        .last_id = last};
+    job->records.owns = owns;
+    job->records.call = dump;
     return exec__waits(job, &job->records.call.call, ask)
         ? EXEC_LATER
         : exec__records_resume(session, turn);
+}
+
+enum exec_step
+exec__forget(struct session *session, const char *bytes, struct buf *out)
+{
+    struct span rule = session->request.key;
+    char text[sizeof "forget ids " + OWNS_RULE_BYTES];
+    int len = 0;
+    struct owns *owns = NULL;
+    int err = owns_create_rule(bytes + rule.at, rule.len, &owns);
+    if (err == 0) {
+        len = snprintf(text, sizeof text, "forget ids %s", owns_rule(owns));
+        ASSERT(len > 0 && (size_t)len < sizeof text);
+        err = store_forget(session->executor->store, &owns);
+    }
+    if (owns != NULL) {
+        owns_destroy(&owns);
+    }
+    if (err != 0) {
+        return exec__refuse(session, err, out);
+    }
+    exec__audit(session, AUDIT_DROPPED, text, (size_t)len);
+    reply_line(out, "OK");
+    return EXEC_DONE;
 }

@@ -34,8 +34,11 @@ wait_for(uint64_t seq, struct exec_turn *turn)
     return seq != 0;
 }
 
-bool
-exec__wait_for_seen(struct session *session, struct exec_turn *turn)
+/* Notes that the replies of this turn wait for what a change that the store has
+ * answered, or a piece of a dump, has seen. False where that is committed, or
+ * may be shown anyway. */
+static bool
+wait_for_seen(struct session *session, struct exec_turn *turn)
 {
     struct executor *executor = session->executor;
     return executor->rules.holds_reads != 0 &&
@@ -56,6 +59,9 @@ seen_by_slice(struct session *session)
     if (job->formatted == 0) {
         struct store_get *get = &job->get;
         job->seen = store_seen(executor->store, get->key, get->n);
+        if (job->n_abouts > 0) { /* bits, of which nobody knows the batch */
+            job->seen = store_seen(executor->store, NULL, 0);
+        }
         if (get->n_sources > 0) { /* what is seen last covers the rest */
             job->seen = store_seen(
                 executor->store, &get->key[STORE_GET_MAX], get->n_sources);
@@ -82,8 +88,10 @@ last_part(struct session_acks *acks, size_t first)
         : NULL;
 }
 
-void
-exec__note_seen(struct session *session, const struct echo *echo, bool is_part,
+/* Where wait_for_seen is true: what the turn's out has from first on is of a
+ * read, and the end of its reply unless is_part. */
+static void
+note_seen(struct session *session, const struct echo *echo, bool is_part,
     size_t first, struct exec_turn *turn)
 {
     enum ack_kind kind = is_part ? ACK_PART : ACK_READ;
@@ -102,6 +110,16 @@ exec__note_seen(struct session *session, const struct echo *echo, bool is_part,
     exec__note_ack(turn->acks, echo, kind, first, end);
 }
 
+void
+exec__note_piece(struct session *session, enum exec_step step, size_t first,
+    struct exec_turn *turn)
+{
+    struct echo echo = echo_of(&session->request, 0);
+    if (turn->out->len > first && wait_for_seen(session, turn)) {
+        note_seen(session, &echo, step != EXEC_DONE, first, turn);
+    }
+}
+
 /* True for what depends on what the store has, not on the request alone. */
 static bool
 reveals(int err)
@@ -112,6 +130,7 @@ reveals(int err)
     case ERR_NOT_FOUND:
     case ERR_OVERFLOW:
     case ERR_JUMP:
+    case ERR_BELOW:
     case ERR_OLD_TX:
         return true;
     default:
@@ -124,8 +143,8 @@ exec__note_refusal(struct session *session, int err, const struct echo *echo,
     size_t first, struct exec_turn *turn)
 {
     if (reveals(err) && turn->out->len > first &&
-        exec__wait_for_seen(session, turn)) {
-        exec__note_seen(session, echo, false, first, turn);
+        wait_for_seen(session, turn)) {
+        note_seen(session, echo, false, first, turn);
     }
 }
 
@@ -165,7 +184,7 @@ note_slots(
         break;
     }
     if (has_cells) {
-        exec__note_seen(
+        note_seen(
             session, echo, !job->slot[job->formatted - 1].is_last, at, turn);
     }
 }

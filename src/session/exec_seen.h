@@ -44,15 +44,11 @@ exec__note_ack(struct session_acks *acks, const struct echo *echo,
     acks->at.len += sizeof *ack;
 }
 
-/* Notes that the replies of this turn wait for what a change that the store has
- * answered, or a piece of a dump, has seen. False where that is committed, or
- * may be shown anyway. */
-bool exec__wait_for_seen(struct session *session, struct exec_turn *turn);
-
-/* Where exec__wait_for_seen is true: what the turn's out has from first on is
- * of a read, and the end of its reply unless is_part. */
-void exec__note_seen(struct session *session, const struct echo *echo,
-    bool is_part, size_t first, struct exec_turn *turn);
+/* A piece of a dump, that led to step, is in the turn's out from first on: the
+ * replies of this turn wait for what it has seen. Nothing where that is
+ * committed, may be shown anyway, or the piece is empty. */
+void exec__note_piece(struct session *session, enum exec_step step,
+    size_t first, struct exec_turn *turn);
 
 /* A change was refused by the store with err, and what there is to say of it
  * is in the turn's out from first on: that may tell what the store has. */

@@ -22,6 +22,7 @@ static const unsigned exec__job_steps[] = {
     [JOB_GATHER] = STEP_TO(JOB_SOURCES) | STEP_TO(JOB_CHANGE),
     [JOB_SOURCES] = STEP_TO(JOB_PINS) | STEP_TO(JOB_CHANGE),
     [JOB_PINS] = STEP_TO(JOB_CHANGE),
+    [JOB_FORWARD_JOIN] = STEP_TO(JOB_FORWARD),
     [JOB_LOGIN] = 0, /* the last one, and so all others */
 };
 
@@ -95,14 +96,46 @@ enum exec_step exec__get_flush(
 enum exec_step exec__get_resume(
     struct session *session, struct exec_turn *turn);
 
-/* The rule of --owns (exec_owner.c); only where session->executor->owns is not
- * NULL. True where the id is another server's. */
-bool exec__is_other(const struct session *session, uint64_t id);
-/* Counts and logs that a request for it, or a key, is answered so. */
+/* Ids that are not this server's (exec_owner.c); only where
+ * session->executor->has_others. 0 where the id is, else ERR_NOT_OWNED by the
+ * rule of --owns, ERR_MOVED by a handover. */
+int exec__other(const struct session *session, uint64_t id);
+static inline bool
+exec__is_other(const struct session *session, uint64_t id)
+{
+    return exec__other(session, id) != 0;
+}
+/* The same, but 0 also where it is to be a miss. */
+int exec__other_fault(const struct session *session, uint64_t id);
+/* Counts that a request for it, or a key, is answered so; and logs it, where
+ * it is by the rule of --owns. What is refused next is refused for it. */
 void exec__note_other(struct session *session, uint64_t id);
 /* What a change of another server's id is answered with: 0 where it is not,
- * else ERR_NOT_OWNED, or the ERR_ of a miss. */
+ * else ERR_NOT_OWNED, ERR_MOVED, or the ERR_ of a miss. */
 int exec__owner_fault(struct session *session, const struct change *change);
+/* The session's changes have waited since they were looked at: those whose ids
+ * have been handed over meanwhile will find nothing to change, and are noted in
+ * its job's moved. */
+void exec__look_again(struct session *session);
+
+/* True for what changes records or the schema by the name of a counter. */
+static inline bool
+exec__edits_counters(enum request_op op)
+{
+    switch (op) {
+    case REQUEST_COUNTER_SET:
+    case REQUEST_COUNTER_ADD:
+    case REQUEST_COUNTER_REPLACE:
+    case REQUEST_COUNTER_DELETE:
+    case REQUEST_COUNTER_INCR:
+    case REQUEST_COUNTER_DECR:
+    case REQUEST_SCHEMA_EDIT:
+    case REQUEST_DROP_PRODUCER:
+        return true;
+    default:
+        return false;
+    }
+}
 
 /* What a request changes, as a change of a number. */
 enum change_op exec__change_op(enum request_op op);
@@ -200,6 +233,11 @@ enum exec_step exec__edit_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 enum exec_step exec__drop_producer(
     struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__hand_over(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__show_handovers(struct session *session, struct buf *out);
+enum exec_step exec__feed(
+    struct session *session, const char *bytes, struct buf *out);
 enum exec_step exec__edit_answer(
     struct session *session, struct exec_turn *turn);
 enum exec_step exec__seal_begin(
@@ -210,11 +248,34 @@ enum exec_step exec__checkpoint_begin(
 enum exec_step exec__checkpoint_answer(
     struct session *session, struct buf *out);
 /* What a replica that is asked to read answers: 0, or ERR_STALE. */
-int exec__copy_fault(const struct session *session);
-/* replicaof and wait. */
+int exec__copy_fault(struct session *session);
+
+/* Changes for the primary (exec_forward.c). True where the session's request,
+ * which is one and which this server may not make, is to be gathered. */
+bool exec__forwards(struct session *session, const char *bytes);
+enum exec_step exec__forward_begin(
+    struct session *session, struct exec_turn *turn);
+enum exec_step exec__forward_flush(
+    struct session *session, struct exec_turn *turn);
+enum exec_step exec__forward_answer(
+    struct session *session, struct exec_turn *turn);
+/* Gives back what the job has. */
+void exec__forward_free(struct job *job);
+
+/* True while changes for the primary are gathered. */
+static inline bool
+exec__is_forwarding(const struct session *session)
+{
+    return session->job != NULL && session->job->stage == JOB_FORWARD_JOIN;
+}
+
+/* replicaof, failover and wait. */
 enum exec_step exec__order_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 enum exec_step exec__order_answer(struct session *session, struct buf *out);
+enum exec_step exec__failover_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__failover_answer(struct session *session, struct buf *out);
 enum exec_step exec__wait_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 enum exec_step exec__wait_answer(struct session *session, struct buf *out);

@@ -300,7 +300,7 @@ key_of(struct session *session, const struct change *change,
         const struct schema_column *column = &counter->column[i];
         if (column->serial == change->serial[0]) {
             name = column->suffix.len > 0 ? &column->suffix : &column->name;
-            is_of_members = column->kind == SCHEMA_MEMBERS;
+            is_of_members = !schema_is_in_record(column);
         }
     }
     if (change->n_columns > 1 && !is_of_members) {

@@ -3,7 +3,7 @@
 #define SESSION_OWNER_H
 
 #include "base/log.h"
-#include "proto/owns.h"
+#include "base/owns.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -138,6 +138,12 @@ session_is_parked(const struct session *session)
     return exec_is_waiting(session);
 }
 
+bool
+session_waits_for_records(const struct session *session)
+{
+    return exec_waits_for_records(session);
+}
+
 size_t
 session_memory(const struct session *session)
 {
@@ -300,6 +306,7 @@ end_request(struct session *session, struct exec_turn *turn)
 {
     const struct request *request = &session->request;
     ASSERT(session->job == NULL);
+    latency_count(&session->executor->tally, exec__verb(request->op), 1);
     turn->done += request->len;
     session->swallow_bytes = request->swallow_bytes;
     session->swallow_line = request->swallow_line;
@@ -497,8 +504,7 @@ session_run(struct session *session, const char *bytes, size_t len,
     if (session->watcher != NULL) {
         return run_watcher(session, len, mark, out, consumed);
     }
-    executor->owns =
-        executor->owner == NULL ? NULL : owner_rule(executor->owner);
+    exec_ask_owner(session);
     /* relaxed: as in watch_wanted */
     executor->watched =
         atomic_load_explicit(executor->wanted, memory_order_relaxed) |

@@ -15,6 +15,8 @@
 #include "session/loan.h"
 #include "session/owner.h"
 #include "session/rules.h"
+#include "stats/hot.h"
+#include "stats/latency.h"
 #include "stats/metric.h"
 
 #include <stdbool.h>
@@ -51,6 +53,8 @@ struct executor {
     struct group *group;        /* NULL: the directory has no copies */
     struct owner *owner;        /* NULL: every id is this server's */
     const struct owns *owns;    /* its rule, since the turn began; or NULL */
+    const struct moved *moved;  /* ids at other groups, likewise */
+    bool has_others;            /* one of both is not NULL */
     uint64_t value_bytes_max;   /* memcached's -I */
     enum session_binding binding;
     struct store_ring *ring;  /* the worker's; NULL: none (call/ring.h) */
@@ -64,13 +68,17 @@ struct executor {
     bool item_is_new;
     struct session_acks acks; /* of the last session_run */
     struct loan loan;         /* likewise */
-    uint64_t near_since_s;    /* since then ... */
-    unsigned near_said;       /* ... that many keys have been logged, of those
+    struct hot hot;           /* ids that are asked for */
+    struct latency_tally
+        tally;               /* requests answered; who has called session_run
+                                 * takes it */
+    uint64_t near_since_s;   /* since then ... */
+    unsigned near_said;      /* ... that many keys have been logged, of those
                             * that look like a cell's */
-    struct key_names names;   /* of keys that were asked for */
-    struct exec_forms forms;  /* what these become */
-    uint64_t unsaid_s;        /* no line about a refusal before, see below */
-    char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
+    struct key_names names;  /* of keys that were asked for */
+    struct exec_forms forms; /* what these become */
+    uint64_t unsaid_s;       /* no line about a refusal before, see below */
+    char key[TEXT_KEY_MAX];  /* the request's, where it came encoded */
     struct list_work *list_work; /* kept for reuse; NULL: it is in use, or
                                   * there was none yet */
     struct job *free_jobs; /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
@@ -119,9 +127,14 @@ struct session {
     uint8_t rank;           /* enum access_rank: what the client is */
     uint8_t refusals;       /* since it was last known who it is */
     bool login_has_begun;   /* SASL: a step may follow */
-    uint64_t pass;          /* what it was let in by */
-    uint16_t n_errors;      /* requests in a row that were none */
-    int unsaid;             /* ERR_: what it was not told, see below; 0 */
+    bool is_inner;          /* of a replica's client, whose changes are made
+                             * here: it has no login, and none is handed on */
+    bool has_quit;          /* as the client wished */
+    bool is_feed; /* it brings records of other groups: every id is taken to be
+                    * this server's */
+    uint64_t pass;     /* what it was let in by */
+    uint16_t n_errors; /* requests in a row that were none */
+    int unsaid;        /* ERR_: what it was not told, see below; 0 */
     int fault; /* ERR_: why the client is not listened to any more; 0 */
     int fd;    /* of its connection, for who watches */
     _Atomic uint64_t *shown_pass;  /* pass, or 0 of nobody, for other threads;
@@ -130,8 +143,13 @@ struct session {
                                     * knows */
     uint64_t from; /* the client's address: an IPv4 one, or the first half of
                     * one of IPv6; 0: none, as of a Unix socket */
-    uint64_t changed_seq;    /* batch of its last change; 0: there was none */
-    bool has_quit;           /* as the client wished */
+    uint64_t changed_seq; /* batch of its last change; 0: there was none */
+    uint64_t late_seq;    /* what it has had the primary change is not to be
+                        * read here before that batch is; 0: it is */
+    uint64_t
+        other_id; /* the last id that was another server's; what is refused
+                        * with ERR_MOVED is refused for it */
+    struct store_backup *backup; /* owned: files are kept for it; NULL: none */
     struct watcher *watcher; /* it takes no requests any more, but has lines */
     void (*lines_fn)(struct session *session); /* there are; see watch__add */
 };
@@ -185,6 +203,10 @@ bool session_is_parked(const struct session *session);
 
 /* For session.c: goes to another stage, which has to be one that may follow. */
 void session__move(struct session *session, enum session_stage to);
+
+/* True while it is parked for records: for a block, or for memory. Else it is
+ * for another thread: the keeper, a dump, a login, a replica. */
+bool session_waits_for_records(const struct session *session);
 
 /* Bytes that the session has allocated. */
 size_t session_memory(const struct session *session);

@@ -36,8 +36,8 @@ enum {
     WATCH_RING_BYTES = 128 << 10, /* events of one that wait; there are two */
     WATCH_KIND_BYTES = WATCH_RING_BYTES / 2, /* of these, of one kind */
     WATCH_BUFFER_BYTES = 256 << 10,          /* lines of a watcher that wait */
-    WATCH_LINE_BYTES = 1024,                 /* a key is 3 x 250 */
-    WATCH_MORE_BYTES = 32                    /* "skipped=N" before a line */
+    WATCH_LINE_BYTES = 1408, /* a slow command's text, or a key, 3 x 250 */
+    WATCH_MORE_BYTES = 32    /* "skipped=N" before a line */
 };
 
 enum watch_event_type {
@@ -46,7 +46,8 @@ enum watch_event_type {
     WATCH_DELETED,
     WATCH_EVICTION,
     WATCH_CONN_NEW,
-    WATCH_CONN_CLOSE
+    WATCH_CONN_CLOSE,
+    WATCH_SLOW_COMMAND
 };
 
 /* Who is at the other end. */
@@ -69,7 +70,7 @@ struct watch_event {
     int fd;
     uint8_t type; /* enum watch_event_type */
     uint8_t class_;
-    uint8_t key_len;
+    uint16_t key_len; /* SLOW_COMMAND: its whole text */
     bool was_fetched; /* EVICTION */
     struct watch_peer peer;
 };

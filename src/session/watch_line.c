@@ -22,6 +22,7 @@ static const struct {
     [WATCH_EVICTION] = {"eviction", WATCH_EVICTIONS},
     [WATCH_CONN_NEW] = {"conn_new", WATCH_CONNEVENTS},
     [WATCH_CONN_CLOSE] = {"conn_close", WATCH_CONNEVENTS},
+    [WATCH_SLOW_COMMAND] = {"slow", WATCH_SLOW},
 };
 
 enum watch_kind
@@ -76,6 +77,20 @@ put_item(
     }
 }
 
+static int
+put_rest(
+    const struct watch_event *event, const char *key, char *at, size_t room)
+{
+    switch (watch__kind(event)) {
+    case WATCH_CONNEVENTS:
+        return put_peer(event, at, room);
+    case WATCH_SLOW:
+        return snprintf(at, room, "%.*s", (int)event->key_len, key);
+    default:
+        return put_item(event, key, at, room);
+    }
+}
+
 size_t
 watch__line(const struct watch_event *event, const char *key,
     char line[WATCH_LINE_BYTES])
@@ -85,9 +100,7 @@ watch__line(const struct watch_event *event, const char *key,
         event->unix_us / US_PER_S, (int)(event->unix_us % US_PER_S),
         event->gid, types[event->type].name);
     size_t room = WATCH_LINE_BYTES - (size_t)n;
-    n += watch__kind(event) == WATCH_CONNEVENTS
-        ? put_peer(event, line + n, room)
-        : put_item(event, key, line + n, room);
+    n += put_rest(event, key, line + n, room);
     ASSERT(n > 0 && n < WATCH_LINE_BYTES);
     line[n] = '\n';
     return (size_t)n + 1;

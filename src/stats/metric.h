@@ -51,6 +51,8 @@
     X(member_adds, "changes that made a member, see members=")                \
     X(member_repeats, "sets and adds of what was a member already")           \
     X(member_removes, "changes after which one was a member no more")         \
+    X(members_below,                                                          \
+        "keys of members=about whose id is below what the column knows")      \
     X(follow_sets, "lists stored, marked or changed, see follows=")           \
     X(follow_reads, "lists read, or one id of them")                          \
     X(follow_ids, "ids whose columns were read for that")                     \
@@ -58,6 +60,8 @@
     X(not_owned,                                                              \
         "requests refused, or keys answered as misses: of another server's "  \
         "ids (--owns)")                                                       \
+    X(moved_refused,                                                          \
+        "requests refused: of ids that were handed over to another group")    \
     X(noreply_refused, "changes without a reply, refused or unsure")          \
     X(dialect_misfits, "storage lines on a counter's name that do not fit")   \
     X(reserved_key_refused, "commands on an item with a counter's name")      \
@@ -70,6 +74,13 @@
     X(reads_held, "replies that showed what was not committed, and waited")   \
     X(reads_unsure, "of these, answered with an error: the commit failed")    \
     X(access_refused, "requests refused to who may not make them")            \
+    X(slow_by_parse, "slow commands (stats slow): most of it was the work")   \
+    X(slow_by_lock, "of these: waited for the lock of a shard")               \
+    X(slow_by_room, "of these: waited for memory for counters")               \
+    X(slow_by_cold, "of these: waited for blocks of segments")                \
+    X(slow_by_commit, "of these: waited for the log, or replicas")            \
+    X(slow_by_socket, "of these: waited for a client to read")                \
+    X(slow_by_queue, "of these: waited for other turns, or threads")          \
     X(slow_logins, "connections closed: no login in time")                    \
     X(revoked_logins,                                                         \
         "connections closed: their user is gone, or has changed")             \
@@ -77,6 +88,7 @@
     X(slow_commands, "connections closed: command not complete in time")      \
     X(slow_readers, "connections closed: replies not read in time")           \
     X(memory_kicks, "connections closed: slow, and the memory was needed")    \
+    X(killed, "connections closed: by kill conn")                             \
     X(http_kicks, "connections closed: they spoke HTTP")                      \
     X(garbage_kicks, "connections closed: they spoke no protocol of ours")    \
     X(tls_slow_handshakes, "connections closed: TLS handshake not in time")   \

@@ -20,6 +20,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "durable/durable_about.h"
 #include "durable/durable_position.h"
 #include "store/keeper_priv.h"
 #include "wal/frame.h"
@@ -103,6 +104,16 @@ apply_schema(struct applier *it, const struct entry *entry)
     }
     do {
         err = map_schema(it);
+    } while (may_retry(it, err));
+    return err;
+}
+
+static int
+apply_moved(struct applier *it, const struct moved_one *moved)
+{
+    int err;
+    do {
+        err = keeper__apply_moved(it->keeper, moved);
     } while (may_retry(it, err));
     return err;
 }
@@ -252,10 +263,27 @@ apply_entry(struct applier *it, const struct entry *entry)
     case ENTRY_PRODUCER_DROPPED:
         producers_apply_dropped(it->producers, it->engine, entry->producer);
         return 0;
+    case ENTRY_PRODUCER_JOINED:
+        producers_apply_joined(
+            it->producers, it->engine, entry->producer, &entry->seen);
+        return 0;
     case ENTRY_COUNTER:
     case ENTRY_DROPPED:
         err = flush(it);
         return err == 0 ? apply_schema(it, entry) : err;
+    case ENTRY_ABOUT:
+        qsbr_online(it->qsbr, &it->reader);
+        durable_about_redo(it->durable, &entry->about);
+        qsbr_offline(&it->reader);
+        return 0;
+    case ENTRY_ABOUT_ROLLED:
+        do {
+            err = durable_about_roll(it->durable, &entry->rolled);
+        } while (may_retry(it, err));
+        return err;
+    case ENTRY_MOVED:
+        err = flush(it);
+        return err == 0 ? apply_moved(it, &entry->moved) : err;
     case ENTRY_MEMBERS: /* is read as cells */
         break;
     }

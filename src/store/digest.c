@@ -56,7 +56,7 @@ make_order(const struct dump_work *work, struct order *out)
     out->n = 0;
     for (unsigned c = 0; c < work->head.n_columns; c++) {
         const struct segment_column *column = &work->head.column[c];
-        if (work->column[c] == DUMP_COLUMN_MEMBERS) {
+        if (!dump_column_is_shown(work->column[c])) {
             continue;
         }
         unsigned i = out->n++;

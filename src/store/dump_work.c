@@ -24,6 +24,9 @@
  * records over it are not. A read takes many blocks, so the first failure only
  * has the same done again block by block.
  *
+ * Where only the ids of a rule are wanted the others are passed over as they
+ * come out of the merge, before anybody looks for their members.
+ *
  * Of a counter with members the records go into a batch first, some hundred;
  * then their members are looked for (dump_members.h), and each record's line is
  * followed by those of its members. A record that has nothing but members has
@@ -137,6 +140,7 @@ describe_column(const struct schema *schema,
 {
     const struct schema_column *it = &counter->column[i];
     column[i] = it->kind == SCHEMA_MEMBERS ? DUMP_COLUMN_MEMBERS
+        : it->kind == SCHEMA_ABOUT         ? DUMP_COLUMN_NOTHING
         : schema_is_counted(counter, it)   ? DUMP_COLUMN_COUNTS
                                            : DUMP_COLUMN_SHOWN;
     if (it->kind == SCHEMA_MEMBERS) {
@@ -185,7 +189,7 @@ take_columns(const struct dump_source *source, struct dump_work *work,
     const struct dump_members *members)
 {
     struct dump_batch *batch = NULL;
-    if (members->n_columns > 0) {
+    if (members->n_columns > 0 && !work->is_of_ids) {
         batch = calloc(1, sizeof *batch);
         if (batch == NULL) {
             return ERR_NO_MEMORY;
@@ -207,7 +211,7 @@ take_columns(const struct dump_source *source, struct dump_work *work,
     work->batch = batch;
     for (unsigned i = 0; i < head->n_columns; i++) {
         work->column[i] = kind[i];
-        if (kind[i] != DUMP_COLUMN_MEMBERS) {
+        if (dump_column_is_shown(kind[i])) {
             work->shown[work->n_shown++] = head->column[i].serial;
         }
     }
@@ -481,6 +485,8 @@ add_to_batch(struct dump_work *work, uint64_t id, const uint64_t *code)
         if (work->column[i] == DUMP_COLUMN_MEMBERS) {
             batch->number[at * batch->members.n_columns + n_numbers++] =
                 code[i];
+        }
+        if (!dump_column_is_shown(work->column[i])) {
             continue;
         }
         batch->value[at * work->n_shown + n_shown++] =
@@ -497,24 +503,39 @@ add_record(struct dump_work *work, uint64_t id, const uint64_t *code)
 {
     const struct segment_head *head = &work->head;
     ASSERT(id >= work->from_id && id <= work->range_last_id); /* none twice */
+    if (work->owns != NULL && !owns_has(work->owns, id)) {
+        work->n_passed++;
+        return;
+    }
     if (work->batch != NULL) {
         add_to_batch(work, id, code);
         return;
     }
-    ASSERT(work->n < DUMP_WORK_RECORDS && work->n_shown == head->n_columns);
-    uint64_t *value = &work->value[(size_t)work->n * head->n_columns];
-    for (unsigned i = 0; i < head->n_columns; i++) {
-        value[i] = bytes_of_code(code[i], head->column[i].default_value);
+    ASSERT(work->n < DUMP_WORK_RECORDS);
+    uint64_t *value = &work->value[(size_t)work->n * work->n_shown];
+    for (unsigned i = 0; !work->is_of_ids && i < head->n_columns; i++) {
+        if (dump_column_is_shown(work->column[i])) {
+            *value++ = bytes_of_code(code[i], head->column[i].default_value);
+        }
     }
     work->id[work->n++] = id;
 }
 
-/* Records that have come together. */
+/* A piece ends, though it may be empty: others wait for their turn. */
+static bool
+has_passed_many(const struct dump_work *work)
+{
+    return work->n_passed >= DUMP_WORK_PASSED;
+}
+
+/* Records that have come together, or have been passed over. */
 static bool
 is_full(const struct dump_work *work)
 {
-    return work->batch == NULL ? work->n == DUMP_WORK_RECORDS
-                               : work->batch->n == DUMP_MEMBERS_RECORDS;
+    bool has_many = work->batch == NULL
+        ? work->n == DUMP_WORK_RECORDS
+        : work->batch->n == DUMP_MEMBERS_RECORDS;
+    return has_many || has_passed_many(work);
 }
 
 /* The range under way is done with. */
@@ -650,15 +671,23 @@ go_on(const struct dump_source *source, struct dump_work *work)
     return err;
 }
 
+/* It is as large as may be. */
+static bool
+is_piece(const struct dump_work *work)
+{
+    return work->n == DUMP_WORK_RECORDS ||
+        (has_passed_many(work) && dump_batch_is_out(work->batch));
+}
+
 int
 dump_work_next(const struct dump_source *source, struct dump_work *work)
 {
     int err = 0;
     ASSERT(work->magic == DUMP_WORK_MAGIC);
     work->n = 0;
+    work->n_passed = 0;
     work->bad_first = work->bad_last = 0;
-    while (
-        err == 0 && work->n < DUMP_WORK_RECORDS && !dump_work_is_end(work)) {
+    while (err == 0 && !is_piece(work) && !dump_work_is_end(work)) {
         err = is_stopping(source) ? ERR_CLOSED : go_on(source, work);
     }
     return err;

@@ -2,6 +2,7 @@
 #ifndef STORE_DUMP_WORK_H
 #define STORE_DUMP_WORK_H
 
+#include "base/owns.h"
 #include "call/call.h"
 #include "durable/durable.h"
 #include "store/dump_members.h"
@@ -17,7 +18,8 @@ enum {
     DUMP_WORK_RECORDS = 512,    /* of one piece, at most */
     DUMP_RANGE_BYTES = 8 << 20, /* of the engine's records in a range, about */
     DUMP_RANGE_MIN = 4096,      /* these records at least, */
-    DUMP_RANGE_BLOCKS = 1024    /* and blocks of a segment at most */
+    DUMP_RANGE_BLOCKS = 1024,   /* and blocks of a segment at most */
+    DUMP_WORK_PASSED = 4096     /* records that are not wanted, of a piece */
 };
 
 /* Where the records are; all of it outlives the works. */
@@ -49,10 +51,18 @@ enum dump_work_state {
 /* What a column of the head is to the lines of a dump. */
 enum dump_column {
     DUMP_COLUMN_SHOWN,
-    DUMP_COLUMN_COUNTS, /* shown, but it is not what makes a line: it is the
+    DUMP_COLUMN_COUNTS,  /* shown, but it is not what makes a line: it is the
                          * number of members */
-    DUMP_COLUMN_MEMBERS /* not shown: the number of the record's members */
+    DUMP_COLUMN_MEMBERS, /* not shown: the number of the record's members */
+    DUMP_COLUMN_NOTHING  /* not shown: of members=about, always 0 */
 };
+
+/* True for one that has a place in a line. */
+static inline bool
+dump_column_is_shown(enum dump_column column)
+{
+    return column == DUMP_COLUMN_SHOWN || column == DUMP_COLUMN_COUNTS;
+}
 
 /* Of a counter with members: records whose lines, and those of their members,
  * are still to come. */
@@ -76,6 +86,10 @@ struct dump_work {
     unsigned slot;
     uint32_t serial;
     uint64_t from_id, last_id; /* still to be looked at */
+    const struct owns *owns;   /* NULL, or only its ids are wanted; not owned,
+                                * and set before the first piece */
+    bool is_of_ids; /* pieces are ids only, of all records that there are; set
+                     * before the first piece */
     bool shows_counts; /* a record is shown that has nothing but members; set
                         * before the first piece */
     uint64_t range_last_id;
@@ -91,6 +105,7 @@ struct dump_work {
     struct seal_merge merge;
     /* A piece, out: */
     uint32_t n;
+    uint32_t n_passed;            /* records that were not wanted */
     uint64_t bad_first, bad_last; /* see dump_work_next */
     uint64_t id[DUMP_WORK_RECORDS];
     uint64_t value[DUMP_WORK_RECORDS * SCHEMA_COLUMNS_MAX]; /* a record's,
@@ -122,9 +137,10 @@ dump_work_is_end(const struct dump_work *work)
 }
 
 /* The next n records, or members behind their record (batch->one), with none
- * left out that has been there all the time, and none twice; it is at its end,
- * and n = 0: there are none. What a range has in a table is of one moment;
- * members are read behind that. Waits for the disk and for edit_lock. 0; or
+ * left out that has been there all the time, and none twice; n = 0 where those
+ * that were looked at were not wanted, or at its end. What a range has in a
+ * table is of one moment; members are read behind that. Waits for the disk and
+ * for edit_lock. 0; or
  * ERR_GONE (the counter has been dropped), ERR_OTHER_COLUMNS, ERR_NO_MEMORY,
  * ERR_CLOSED, and it has ended; or ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: the
  * segments' records of ids bad_first..bad_last cannot be read, n have come

@@ -36,7 +36,9 @@ make_work(struct dumper *dumper, struct store_dump *call)
     }
     call->work = dump_work_create(&dumper->source, call->slot, call->serial,
         call->first_id, call->last_id);
-    if (call->work == NULL) {
+    if (call->work != NULL) {
+        call->work->owns = call->owns;
+    } else {
         mutex_lock(&dumper->lock);
         dumper->n_works--;
         mutex_unlock(&dumper->lock);
@@ -64,6 +66,7 @@ do_digest(struct dumper *dumper, struct store_dump *call)
 {
     const struct dump_source *source = &dumper->source;
     ASSERT(call->first_id == 0 && call->last_id == UINT64_MAX);
+    ASSERT(call->owns == NULL);
     call->n = 0;
     if (source->durable == NULL) {
         call->err = ERR_NO_DATA_DIR;

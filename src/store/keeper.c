@@ -15,6 +15,10 @@
  * nobody, and after it, when the engine refuses all changes of the number that
  * are not of a member. What has come between the two has the edit taken back.
  *
+ * Changing: the log, the engine, and then the schema. A request that is under
+ * way has the names of before or of after, and the numbers of its columns
+ * either way.
+ *
  * With a data directory every edit is in the log before the schema that has
  * it is published, so before any change that rests on it, and is synced before
  * it is answered, whatever the sync mode is. A change of a dropped column may
@@ -169,10 +173,11 @@ check_members(struct keeper *keeper, const struct schema *next,
     ASSERT(counter->n_columns > 0);
     const struct schema_column *added =
         &counter->column[counter->n_columns - 1];
-    if (added->kind != SCHEMA_MEMBERS) {
+    if (schema_is_in_record(added)) {
         return 0;
     }
-    if (!engine_has_numbers(keeper->engine, added->member_bits)) {
+    if (added->kind == SCHEMA_MEMBERS &&
+        !engine_has_numbers(keeper->engine, added->member_bits)) {
         return ERR_MEMBERS_WIDE;
     }
     const struct schema_column *counts =
@@ -203,6 +208,36 @@ take_back(struct keeper *keeper, const struct schema *next,
     keeper__forget_all(keeper, pairs, n);
 }
 
+int
+keeper__follow_abouts(struct keeper *keeper, const struct schema *schema)
+{
+    return keeper->abouts == NULL ? 0 : abouts_follow(keeper->abouts, schema);
+}
+
+/* What a counter or a column is. The log has it before the engine takes larger
+ * numbers: replay refuses what is above the max of the counter by then. The
+ * engine lacks memory: the log has the counter as it was again. */
+static int
+do_change(struct keeper *keeper, const struct schema_edit *edit,
+    struct schema *next, uint64_t *seq)
+{
+    int err = keeper__follow_abouts(keeper, next);
+    if (err != 0) {
+        schema_destroy(&next);
+        return err;
+    }
+    *seq = log_edit(keeper, next, edit, 0);
+    err = engine_define(keeper->engine, counter_of(next, edit));
+    if (err != 0) {
+        *seq = log_edit(keeper, keeper__current(keeper), edit, 0);
+        (void)keeper__follow_abouts(keeper, keeper__current(keeper));
+        schema_destroy(&next);
+        return err;
+    }
+    keeper__publish(keeper, next);
+    return 0;
+}
+
 static int
 do_add(struct keeper *keeper, const struct schema_edit *edit,
     struct schema *next, uint64_t *seq)
@@ -213,6 +248,9 @@ do_add(struct keeper *keeper, const struct schema_edit *edit,
         err = define(keeper, next, edit);
         if (err == 0) {
             err = check_members(keeper, next, edit);
+            if (err == 0) {
+                err = keeper__follow_abouts(keeper, next);
+            }
             if (err != 0) {
                 take_back(keeper, next, edit);
             }
@@ -258,6 +296,8 @@ do_drop(struct keeper *keeper, const struct schema_edit *edit,
     /* a slot may be used again by the next edit: nobody may still read
      * under the old columns then */
     qsbr_wait(keeper->store->qsbr);
+    /* Out of memory here only means that tables come back later. */
+    (void)keeper__follow_abouts(keeper, next);
     return 0;
 }
 
@@ -304,7 +344,27 @@ do_edit(struct keeper *keeper, const struct store_edit *call, uint64_t *seq)
     if (edit->op == SCHEMA_ADD_COUNTER || edit->op == SCHEMA_ADD_COLUMN) {
         return do_add(keeper, edit, next, seq);
     }
+    if (edit->op == SCHEMA_CHANGE_COUNTER ||
+        edit->op == SCHEMA_CHANGE_COLUMN) {
+        return do_change(keeper, edit, next, seq);
+    }
     return do_drop(keeper, edit, next, seq);
+}
+
+/* No removal begins until it is known, and logged, whose the ids are; where
+ * they are handed back, the one that is under way has ended before. */
+static int
+hand_over(struct keeper *keeper, const struct moved_one *one, uint64_t *seq)
+{
+    if (keeper->remover != NULL) {
+        remover_hold(keeper->remover, one->address[0] == '\0' ? one->rule : "",
+            ERR_HANDED_BACK);
+    }
+    int err = keeper__hand_over(keeper, one, seq);
+    if (keeper->remover != NULL) {
+        remover_release(keeper->remover);
+    }
+    return err;
 }
 
 static int
@@ -313,12 +373,19 @@ do_call(struct keeper *keeper, struct store_edit *call)
     struct durable *durable = keeper->durable;
     uint64_t seq = 0;
     call->seq = 0;
-    if (durable == NULL) {
-        return do_edit(keeper, call, &seq);
+    int err;
+    if (call->handover.rule[0] != '\0') {
+        err = hand_over(keeper, &call->handover, &seq);
+    } else if (durable == NULL) {
+        err = do_edit(keeper, call, &seq);
+    } else {
+        mutex_lock(&durable->edit_lock);
+        err = do_edit(keeper, call, &seq);
+        mutex_unlock(&durable->edit_lock);
     }
-    mutex_lock(&durable->edit_lock);
-    int err = do_edit(keeper, call, &seq);
-    mutex_unlock(&durable->edit_lock);
+    if (durable == NULL) {
+        return err;
+    }
     if (err == 0 && seq == 0) { /* it was there already: since just now? */
         seq = wal_last(durable->wal);
     }

@@ -2,11 +2,13 @@
 #ifndef STORE_KEEPER_H
 #define STORE_KEEPER_H
 
+#include "about/abouts.h"
 #include "base/mutex.h"
 #include "base/steps.h"
 #include "call/call_queue.h"
 #include "durable/durable.h"
 #include "durable/producers.h"
+#include "store/remover.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -43,9 +45,15 @@ struct keeper {
     struct store *store;
     struct engine *engine;           /* the store's */
     struct producers *producers;     /* likewise */
+    struct abouts *abouts;           /* likewise; NULL in tests */
     struct durable *durable;         /* the store's; NULL: nothing is logged */
     struct segment_map *segment_map; /* the store's; NULL: no cold tier */
-    bool is_missing; /* no counter may be added: see data_config */
+    struct cold *cold;               /* likewise */
+    struct remover *remover;         /* likewise; NULL in tests */
+    struct moved_list unlogged;      /* without durable: the handovers; the
+                                 * thread's */
+    uint64_t n_moved; /* how often they were published; under edit_lock */
+    bool is_missing;  /* no counter may be added: see data_config */
     pthread_t thread;
     struct mutex lock;      /* the fields below */
     pthread_cond_t changed; /* the queue, or life */

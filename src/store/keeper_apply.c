@@ -3,9 +3,9 @@
  * the grace periods of the keeper's own (keeper.c), but nothing is judged and
  * nothing logged.
  *
- * An entry says what a counter is now, or that it is gone. What it adds the
- * engine learns before others do, what it drops it forgets behind a grace
- * period. */
+ * An entry says what a counter is now, or that it is gone. What it adds or
+ * changes the engine learns before others do, what it drops it forgets behind
+ * a grace period. */
 #include "store/keeper_priv.h"
 
 #include "base/assert.h"
@@ -38,6 +38,18 @@ adds(const struct schema *old, const struct schema_counter *counter)
     return !is_same;
 }
 
+/* True where old has a column of the counter that it has not any more. */
+static bool
+drops(const struct schema *old, const struct schema_counter *counter)
+{
+    const struct schema_counter *was = schema_counter_at(old, counter->slot);
+    bool is_whole = true;
+    for (unsigned i = 0; was != NULL && is_whole && i < was->n_columns; i++) {
+        is_whole = schema_column_of(counter, was->column[i].serial) != NULL;
+    }
+    return !is_whole;
+}
+
 /* The engine learns the counters in the slots; what has been learnt stays where
  * it fails, for it is tried again. */
 static int
@@ -63,16 +75,20 @@ apply(struct keeper *keeper, const struct entry *entry, struct schema *next)
         : NULL;
     int slot = counter == NULL ? recover_slot_of(old, entry->counter_serial)
                                : (int)counter->slot;
-    bool is_added = counter != NULL && adds(old, counter);
+    bool is_first =
+        counter != NULL && (adds(old, counter) || !drops(old, counter));
     int err = define_all(keeper, next, made, n_made);
-    if (err == 0 && is_added) {
+    if (err == 0 && is_first) {
         err = engine_define(keeper->engine, counter);
+    }
+    if (err == 0) {
+        err = keeper__follow_abouts(keeper, next);
     }
     if (err != 0) {
         return err;
     }
     keeper__publish(keeper, next); /* old is gone now */
-    if (counter != NULL && !is_added) {
+    if (counter != NULL && !is_first) {
         /* out of memory only means that the space comes back later */
         (void)engine_define(keeper->engine, counter);
     } else if (counter == NULL && slot >= 0) {

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The store makes and ends all that is stored: engine, items, producers,
- * keeper, gardener, dumper and sorter; where there is a data directory, also
- * the log, the loader, the checkpointer and the cold tier. It answers from
- * memory at once and from the disk later (call/store_calls.h). Its life has
- * three states (store/store_life.h); the loader's thread ends the first,
- * store_begin opens it. */
+ * keeper, gardener, dumper, sorter and remover; where there is a data
+ * directory, also the log, the loader, the checkpointer and the cold tier. It
+ * answers from memory at once and from the disk later (call/store_calls.h). Its
+ * life has three states (store/store_life.h); the loader's thread ends the
+ * first, store_begin opens it. */
 #include "store/store.h"
+#include "store/backup.h"
 
 #include "base/err.h"
+#include "durable/durable_about.h"
 #include "durable/durable_commit.h"
 #include "durable/durable_position.h"
 #include "durable/snapshot.h"
 #include "engine/members.h"
 #include "schema/restore.h"
+#include "store/store_about.h"
 #include "store/store_real.h"
 
 #include <stddef.h>
@@ -121,6 +124,27 @@ real_producer(struct store *store, const char *name, size_t len,
     return fault != 0
         ? fault
         : producers_find(&real_of(store)->producers, name, len, out);
+}
+
+static int
+real_join_window(
+    struct store *store, const struct store_window *window, uint64_t *seq)
+{
+    struct real_store *real = real_of(store);
+    int fault = real_fault(store);
+    return fault != 0 ? fault
+                      : producers_join(&real->producers, real->engine,
+                            &window->name, &window->seen, seq);
+}
+
+static uint32_t
+real_windows(
+    struct store *store, uint32_t *at, struct store_window *out, uint32_t n)
+{
+    struct real_store *real = real_of(store);
+    _Static_assert((int)STORE_WINDOWS_MAX == (int)PRODUCERS_JOINED_MAX,
+        "they are asked for together");
+    return producers_joined(&real->producers, real->engine, at, out, n);
 }
 
 static void
@@ -292,6 +316,35 @@ real_end_dump(struct store *store, struct store_dump *dump)
     dumper_end(&store__real(store)->dumper, dump);
 }
 
+static enum store_answer
+real_backup(struct store *store, struct store_backup *backup)
+{
+    return backup_begin(
+        store, store__real(store)->durable.config.path, backup);
+}
+
+static int
+real_end_backup(struct store *store, struct store_backup *backup)
+{
+    (void)store;
+    return backup_end(backup);
+}
+
+static int
+real_forget(struct store *store, struct owns **owns)
+{
+    int fault = real_fault(store);
+    return fault != 0 ? fault : remover_begin(&real_of(store)->remover, owns);
+}
+
+static void
+real_forget_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    remover_each_stat(&real_of(store)->remover, stat_fn, context);
+}
+
 static int
 real_open_ring(struct store *store, struct store_ring **out)
 {
@@ -334,6 +387,8 @@ static const struct store_calls real_calls = {
     .change = real_change,
     .edit = real_edit,
     .producer = real_producer,
+    .join_window = real_join_window,
+    .windows = real_windows,
     .producer_stats = real_producer_stats,
     .sum = real_sum,
     .tables = real_tables,
@@ -344,6 +399,9 @@ static const struct store_calls real_calls = {
     .seen = real_seen,
     .fault = real_fault,
     .pair = real_pair,
+    .about_get = store_about__get,
+    .about_add = store_about__add,
+    .about_stats = store_about__stats,
     .numbers = real_numbers,
     .pin = real_pin,
     .unpin = real_unpin,
@@ -354,6 +412,10 @@ static const struct store_calls real_calls = {
     .seal = real_seal,
     .dump = real_dump,
     .end_dump = real_end_dump,
+    .backup = real_backup,
+    .end_backup = real_end_backup,
+    .forget = real_forget,
+    .forget_stats = real_forget_stats,
     .open_ring = real_open_ring,
     .data_stats = real_data_stats,
     .cold_stats = real_cold_stats,
@@ -399,11 +461,23 @@ make_parts(struct real_store *real, const struct store_config *config,
     if (err != 0) {
         goto err_after_engine;
     }
+    const struct abouts_config abouts = {.qsbr = &real->qsbr,
+        .seed = seed,
+        .sink_fn = real->is_durable ? durable_about_sink : NULL,
+        .sink_end_fn = durable_about_sink_end,
+        .context = &real->durable};
+    err = abouts_create(&abouts, &real->abouts);
+    if (err != 0) {
+        goto err_after_producers;
+    }
+    real->durable.abouts = real->abouts;
     engine_set_marks(real->engine, &real->producers.marks);
     real->durable.producers = &real->producers;
     atomic_init(&real->schema, schema);
     return 0;
 
+err_after_producers:
+    producers_fini(&real->producers);
 err_after_engine:
     engine_destroy(&real->engine);
 err_after_items:
@@ -419,16 +493,32 @@ destroy_parts(struct real_store *real)
     /* relaxed: the keeper, its only writer, has been joined or never ran */
     struct schema *schema = (struct schema *)atomic_load_explicit(
         &real->schema, memory_order_relaxed);
+    struct moved *moved = (struct moved *)atomic_load_explicit(
+        &real->moved, memory_order_relaxed);
     engine_destroy(&real->engine);
+    abouts_destroy(&real->abouts);
     producers_fini(&real->producers);
     items_destroy(&real->store.items);
     schema_destroy(&schema);
+    moved_destroy(&moved);
 }
 
-/* Makes the schema that has been loaded everybody's. */
-static void
+/* Makes the schema that has been loaded everybody's, and the handovers. 0 or
+ * ERR_NO_MEMORY. */
+static int
 publish(struct real_store *real)
 {
+    const struct moved_list *handovers = &real->durable.handovers;
+    struct moved *moved = NULL;
+    int err = abouts_follow(real->abouts, real->loading);
+    if (err != 0) {
+        return err;
+    }
+    if (handovers->n > 0 && moved_create(handovers, &moved) != 0) {
+        return ERR_NO_MEMORY;
+    }
+    /* seq_cst: see store_schema */
+    atomic_store_explicit(&real->moved, moved, memory_order_seq_cst);
     ASSERT(real->loading != NULL);
     /* relaxed: nobody else stores it while loading */
     struct schema *old = (struct schema *)atomic_load_explicit(
@@ -438,6 +528,7 @@ publish(struct real_store *real)
     real->loading = NULL;
     qsbr_wait(&real->qsbr);
     schema_destroy(&old);
+    return 0;
 }
 
 static int
@@ -469,7 +560,9 @@ load(void *arg)
     }
     if (err == 0) {
         ASSERT(real->durable.wal != NULL);
-        publish(real);
+        err = publish(real);
+    }
+    if (err == 0) {
         if (real->is_replica) { /* before anything works in the background */
             durable_follow(&real->durable, real->durable.loaded_seq);
         }
@@ -532,7 +625,17 @@ start_loading(struct real_store *real)
         : ERR_NO_THREAD;
 }
 
-/* Dumper and sorter; behind the keeper, whose parts they read. */
+static int
+start_remover(struct real_store *real)
+{
+    real->remover = (struct remover){.store = &real->store,
+        .source = real->dumper.source,
+        .clock = real->clock,
+        .logger = real->is_durable ? real->durable.config.logger : NULL};
+    return remover_start(&real->remover);
+}
+
+/* Dumper, sorter and remover; behind the keeper, whose parts they read. */
 static int
 start_walkers(struct real_store *real, const struct store_config *config,
     unsigned shards)
@@ -553,9 +656,20 @@ start_walkers(struct real_store *real, const struct store_config *config,
     }
     err = sorter_start(&real->sorter, real->engine, real->keeper.segment_map);
     if (err != 0) {
-        dumper_stop(&real->dumper);
-        dumper_fini(&real->dumper);
+        goto err_after_dumper;
     }
+    err = start_remover(real);
+    if (err != 0) {
+        goto err_after_sorter;
+    }
+    return 0;
+
+err_after_sorter:
+    sorter_stop(&real->sorter);
+    sorter_fini(&real->sorter);
+err_after_dumper:
+    dumper_stop(&real->dumper);
+    dumper_fini(&real->dumper);
     return err;
 }
 
@@ -563,6 +677,7 @@ start_walkers(struct real_store *real, const struct store_config *config,
 static void
 stop_walkers(struct real_store *real)
 {
+    remover_stop(&real->remover);
     dumper_stop(&real->dumper);
     sorter_stop(&real->sorter);
 }
@@ -571,6 +686,7 @@ static void
 fini_walkers(struct real_store *real)
 {
     stop_walkers(real);
+    remover_fini(&real->remover);
     dumper_fini(&real->dumper);
     sorter_fini(&real->sorter);
 }
@@ -581,8 +697,11 @@ start_keeper(struct real_store *real, const struct store_config *config)
     real->keeper = (struct keeper){.store = &real->store,
         .engine = real->engine,
         .producers = &real->producers,
+        .abouts = real->abouts,
         .durable = real->is_durable ? &real->durable : NULL,
         .segment_map = real->has_tier ? &real->tier.cold.segment_map : NULL,
+        .cold = real->has_tier ? &real->tier.cold : NULL,
+        .remover = &real->remover,
         .is_missing = config->data != NULL && config->data->is_missing};
     return keeper_start(&real->keeper);
 }
@@ -642,6 +761,7 @@ store_create(const struct store_config *config, struct store **out)
     real->store.calls = &real_calls;
     real->store.qsbr = &real->qsbr;
     real->store.schema = &real->schema;
+    real->store.moved = &real->moved;
     real->store.shards = shards;
     real->is_replica = real->is_durable && real->durable.config.is_replicated;
     err = start_keeper(real, config);
@@ -721,6 +841,7 @@ store_want_snapshot(struct store *store, struct snapshot *snapshot)
     }
     *snapshot = (struct snapshot){.call = snapshot->call,
         .pin_bytes_max = snapshot->pin_bytes_max,
+        .keeps_names = snapshot->keeps_names,
         .err = !real->is_durable    ? ERR_NO_DATA_DIR
             : life == STORE_LOADING ? ERR_LOADING
                                     : ERR_CLOSED};
@@ -761,6 +882,7 @@ store_destroy(struct store **store)
         store_life_move(&real->life, STORE_ENDING);
     }
     store__cease_to_follow(real);
+    remover_stop(&real->remover); /* first: the gardener ends its waits */
     if (real->has_gardener) {
         gardener_stop(&real->gardener);
     }

@@ -2,6 +2,7 @@
 #ifndef STORE_STORE_REAL_H
 #define STORE_STORE_REAL_H
 
+#include "about/abouts.h"
 #include "base/assert.h"
 #include "base/mutex.h"
 #include "call/store_calls.h"
@@ -12,6 +13,7 @@
 #include "store/dumper.h"
 #include "store/gardener.h"
 #include "store/keeper.h"
+#include "store/remover.h"
 #include "store/sorter.h"
 #include "store/store.h"
 #include "store/store_life.h"
@@ -30,11 +32,14 @@ struct real_store {
     _Atomic int life;   /* enum store_life */
     struct qsbr qsbr;
     _Atomic(const struct schema *) schema;
+    _Atomic(const struct moved *) moved;
     struct engine *engine;
+    struct abouts *abouts; /* the columns of members=about */
     struct producers producers;
     struct keeper keeper;
     struct dumper dumper;
     struct sorter sorter;
+    struct remover remover;
     struct gardener gardener;
     bool has_gardener;
     const struct clock *clock;

@@ -24,6 +24,7 @@
 #include "base/err.h"
 #include "durable/durable_commit.h"
 #include "durable/durable_position.h"
+#include "schema/restore.h"
 #include "store/store_real.h"
 #include "wal/wal_replica.h"
 
@@ -91,12 +92,37 @@ hand_log_over(struct durable *durable)
     durable_fail_uncommitted(durable, at.last);
 }
 
+void
+store_each_named(struct store *store,
+    void (*counter_fn)(void *context, const struct schema_counter *counter,
+        uint32_t last_serial),
+    void (*producer_fn)(
+        void *context, uint32_t serial, const struct producer_name *name),
+    void *context)
+{
+    struct real_store *real = replicated(store);
+    mutex_lock(&real->durable.edit_lock);
+    /* relaxed: it is exchanged under that lock */
+    const struct schema *schema =
+        atomic_load_explicit(&real->schema, memory_order_relaxed);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter = schema_counter_at(schema, slot);
+        if (counter != NULL && counter->members_of == 0) {
+            counter_fn(context, counter, schema_last_serial(schema));
+        }
+    }
+    mutex_unlock(&real->durable.edit_lock);
+    producers_each(&real->producers, producer_fn, context);
+}
+
 int
 store_set_replica(struct store *store)
 {
     struct real_store *real = replicated(store);
     if (!durable_is_replica(&real->durable)) {
+        remover_hold(&real->remover, NULL, ERR_NOT_PRIMARY);
         end_changes(real);
+        remover_release(&real->remover); /* it would be refused by now */
         hand_log_over(&real->durable);
         /* what it had as a primary: nobody changes them from now on */
         items_flush(real->store.items, 0, clock_monotonic_s());
@@ -222,6 +248,12 @@ store_refuse_changes(struct store *store, int err)
 {
     ASSERT(err >= 0 && err < ERR_COUNT);
     durable_refuse_changes(&replicated(store)->durable, err);
+}
+
+bool
+store_has_changes(struct store *store)
+{
+    return cold_has_changes(&replicated(store)->tier.cold);
 }
 
 void

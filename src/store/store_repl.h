@@ -46,6 +46,17 @@ int store_follow(struct store *store, struct wal_follow *follow,
     uint64_t from_seq, uint64_t bytes_max,
     void (*more_fn)(struct wal_follow *follow));
 
+/* Calls counter_fn for each counter (of pairs for none), with the last serial
+ * that was given out, then producer_fn for each producer: as they are once all
+ * that was applied before the call has been. Under locks: neither may wait, nor
+ * call the store. Waits for edits; not for event loops. */
+void store_each_named(struct store *store,
+    void (*counter_fn)(void *context, const struct schema_counter *counter,
+        uint32_t last_serial),
+    void (*producer_fn)(
+        void *context, uint32_t serial, const struct producer_name *name),
+    void *context);
+
 /* A replica, all of whose batches are applied first, becomes the primary: a
  * term begins, at least least_term, as that of the node of that name (a right
  * one, base/node.h), and changes are taken. *seq is the number of the term's
@@ -70,6 +81,10 @@ void store_set_committed(struct store *store, uint64_t seq);
  * few replicas are there. Whoever has asked store_fault before may still make
  * one. The thread of store_begin_term. */
 void store_refuse_changes(struct store *store, int err);
+
+/* True where a change waits for a block of the cold tier, or for room: it is
+ * still to be made, whatever is refused since. */
+bool store_has_changes(struct store *store);
 
 /* Has store_destroy note in REPLICA, once the whole log is synced, that the
  * stop was a clean one. Who has noted in it that it runs. */

@@ -29,12 +29,16 @@ struct cold {
     struct segment_map segment_map;
     struct engine *engine;
     struct fetch *fetch;
-    const struct clock *clock;   /* of the waits for room */
-    _Atomic uint32_t n_changes;  /* under way, be it for a block or for room */
-    struct mutex lock;           /* all below */
-    struct cold_changes waiting; /* for room in the hot memory */
-    bool makes_room;             /* the sealer can make some */
-    struct cold_taking taking;   /* the tending thread's, and: */
+    const struct clock *clock;     /* of the waits for room */
+    _Atomic unsigned era;          /* 0 or 1: of changes that begin now */
+    _Atomic uint32_t n_changes[2]; /* under way, be it for a block or for room;
+                                    * by the era in which they have begun */
+    _Atomic uint64_t room_waits;   /* calls that had to wait for room, counted
+                                    * under lock; a figure */
+    struct mutex lock;             /* all below */
+    struct cold_changes waiting;   /* for room in the hot memory */
+    bool makes_room;               /* the sealer can make some */
+    struct cold_taking taking;     /* the tending thread's, and: */
     struct cold_counting counting;
 };
 
@@ -81,6 +85,13 @@ void cold__retry(struct cold *cold, bool makes_room);
  * What is not under way when none can begin any more has been made. Any
  * thread. */
 bool cold_has_changes(struct cold *cold);
+
+/* From now on changes begin another era. Behind a grace period of readers none
+ * begins in the one before any more, and cold_is_era_over tells when all of
+ * these have been made. One thread at a time, and not before the last one that
+ * was begun is over. */
+void cold_begin_era(struct cold *cold);
+bool cold_is_era_over(struct cold *cold);
 
 /* True where a change has waited for room for a quarter of a second, though it
  * is made again every so often. Any thread. */

@@ -53,8 +53,10 @@ struct cold_change {
     struct store_change *change;
     struct cold_change *next; /* who waits for room behind it */
     uint64_t deadline_ns;     /* for room */
+    uint64_t room_since_ns;   /* it waits for that, or has; 0: it has not */
     uint32_t n;               /* records under way, pairs behind the others */
     uint32_t n_max;
+    unsigned era;   /* of cold->n_changes */
     uint32_t *pair; /* of each change, which of them is its pair, or NO_PAIR */
     struct engine_base *base;
     struct segment_map_file **file; /* references */
@@ -377,9 +379,14 @@ wait_for_room(struct cold_change *it)
     if (!may_wait(it)) {
         return false;
     }
+    if (it->room_since_ns == 0) {
+        it->room_since_ns = clock_monotonic_ns();
+    }
     mutex_lock(&cold->lock);
     if (cold->makes_room) {
         append(&cold->waiting, it);
+        /* relaxed: a figure */
+        atomic_fetch_add_explicit(&cold->room_waits, 1, memory_order_relaxed);
         waits = true;
     }
     mutex_unlock(&cold->lock);
@@ -398,25 +405,49 @@ destroy_change(struct cold_change *it)
 {
     struct cold *cold = it->cold;
     ASSERT(it->magic == CHANGE_MAGIC && count(it->change, ERR_COLD) == 0);
+    unsigned era = it->era;
     it->magic = 0;
     free(it);
     /* release: who sees that none is left sees what they have done */
-    uint32_t n =
-        atomic_fetch_sub_explicit(&cold->n_changes, 1, memory_order_release);
+    uint32_t n = atomic_fetch_sub_explicit(
+        &cold->n_changes[era], 1, memory_order_release);
     ASSERT(n > 0);
 }
 
 bool
 cold_has_changes(struct cold *cold)
 {
-    /* acquire: see destroy_change */
-    return atomic_load_explicit(&cold->n_changes, memory_order_acquire) > 0;
+    /* acquire, both: see destroy_change */
+    return atomic_load_explicit(&cold->n_changes[0], memory_order_acquire) >
+        0 ||
+        atomic_load_explicit(&cold->n_changes[1], memory_order_acquire) > 0;
+}
+
+void
+cold_begin_era(struct cold *cold)
+{
+    /* relaxed: this thread is the only one that stores it, and who loads it
+     * matters behind a grace period */
+    unsigned era = atomic_load_explicit(&cold->era, memory_order_relaxed);
+    atomic_store_explicit(&cold->era, 1 - era, memory_order_relaxed);
+}
+
+bool
+cold_is_era_over(struct cold *cold)
+{
+    /* relaxed: as above. acquire: see destroy_change */
+    unsigned era = atomic_load_explicit(&cold->era, memory_order_relaxed);
+    return atomic_load_explicit(
+               &cold->n_changes[1 - era], memory_order_acquire) == 0;
 }
 
 static void
 answer(struct cold_change *it)
 {
     struct store_call *call = &it->change->call;
+    if (it->room_since_ns != 0) {
+        it->change->room_ns = clock_monotonic_ns() - it->room_since_ns;
+    }
     destroy_change(it);
     call->done_fn(call);
 }
@@ -521,14 +552,17 @@ make_change(struct cold *cold, struct store_change *change)
             .cold = cold,
             .change = change,
             .deadline_ns = clock_now_ns(cold->clock) + WAIT_NS,
-            .n_max = n};
+            .n_max = n,
+            /* relaxed: see cold_begin_era */
+            .era = atomic_load_explicit(&cold->era, memory_order_relaxed)};
         it->lookup = (struct fetch_lookup *)(it + 1);
         it->base = (struct engine_base *)(it->lookup + n);
         it->file = (struct segment_map_file **)(it->base + n);
         it->pair = (uint32_t *)(it->file + n);
         begin_round(it);
         /* relaxed: who waits for it to end waits for a grace period first */
-        atomic_fetch_add_explicit(&cold->n_changes, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(
+            &cold->n_changes[it->era], 1, memory_order_relaxed);
     }
     return it;
 }

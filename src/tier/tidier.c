@@ -46,15 +46,15 @@ tidier_init(struct tidier *tidier, struct seal *seal,
     struct checkpointer *checkpointer, uint64_t hot_bytes,
     const struct seal_tidy_bounds *bounds)
 {
-    *tidier = (struct tidier){.seal = seal,
-        .checkpointer = checkpointer,
-        .hot_bytes = hot_bytes,
-        .bounds = bounds == NULL ? seal_tidy_usual() : *bounds};
+    ASSERT(tidier->magic == 0 && tidier_state(tidier) == TIDIER_IDLE);
+    tidier->seal = seal;
+    tidier->checkpointer = checkpointer;
+    tidier->hot_bytes = hot_bytes;
+    tidier->bounds = bounds == NULL ? seal_tidy_usual() : *bounds;
     ASSERT(tidier->bounds.fan_in >= 2 && tidier->bounds.step_records > 0);
     ASSERT(tidier->bounds.join_blocks >= 2 * tidier->bounds.fan_in);
     tidier->magic = TIDIER_MAGIC;
     tidier->look_ns = now_ns(tidier) + tidier->bounds.look_ms * NS_PER_MS;
-    atomic_init(&tidier->state, TIDIER_IDLE);
 }
 
 enum tidier_state

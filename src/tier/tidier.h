@@ -32,7 +32,8 @@ struct tidier {
     struct store_checkpoint settle;
 };
 
-/* What belongs to others outlives it. */
+/* *tidier is all zero; its state may be read by any thread meanwhile. What
+ * belongs to others outlives it. */
 void tidier_init(struct tidier *tidier, struct seal *seal,
     struct checkpointer *checkpointer, uint64_t hot_bytes,
     const struct seal_tidy_bounds *bounds);

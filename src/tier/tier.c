@@ -203,9 +203,14 @@ tier_each_stat(struct tier *tier,
     put_ratio(&lines, "write_amplification",
         atomic_load_explicit(&seal->seal_records, memory_order_relaxed),
         atomic_load_explicit(&seal->seal_hot_records, memory_order_relaxed));
+    put(&lines, "room_waits",
+        atomic_load_explicit(&tier->cold.room_waits, memory_order_relaxed));
     fetch_stats(tier->cold.fetch, &fetch);
 #define X(name, text) put(&lines, #name, fetch.name);
     FETCH_STATS(X)
+#undef X
+#define X(name, text) put(&lines, "cache_" #name, fetch.cache.name);
+    CACHE_STATS(X)
 #undef X
     put_latencies(&fetch, &lines);
 }

@@ -135,6 +135,18 @@ entry_put_producer_dropped(uint8_t *out, uint32_t producer)
     return 1 + bytes_put_varint(out + 1, producer);
 }
 
+size_t
+entry_put_producer_joined(
+    uint8_t *out, uint32_t producer, const struct seen_window *seen)
+{
+    size_t len = 1;
+
+    ASSERT(producer > 0);
+    out[0] = (uint8_t)ENTRY_PRODUCER_JOINED;
+    len += bytes_put_varint(out + len, producer);
+    return len + seen_code_put(out + len, seen);
+}
+
 static bool
 term_is_right(const struct entry_term *term)
 {
@@ -161,6 +173,63 @@ entry__put_term(uint8_t *out, const struct entry_term *term)
     return len + term->node.len;
 }
 
+static size_t
+put_text(uint8_t *out, const char *text)
+{
+    size_t len = strlen(text);
+
+    ASSERT(len <= UINT8_MAX);
+    out[0] = (uint8_t)len;
+    memcpy(out + 1, text, len);
+    return 1 + len;
+}
+
+size_t
+entry_put_about(uint8_t *out, const struct entry_about *about)
+{
+    size_t len = 1;
+
+    ASSERT(about->serial != 0);
+    ASSERT(about->n >= 1 && about->n <= ENTRY_ABOUT_PAIRS_MAX);
+    out[0] = ENTRY_ABOUT;
+    len += bytes_put_varint(out + len, about->serial);
+    out[len++] = (uint8_t)about->n;
+    for (unsigned i = 0; i < about->n; i++) {
+        uint64_t id = i == 0 ? about->id[0]
+                             : bytes_zigzag(about->id[i] - about->id[i - 1]);
+
+        len += bytes_put_varint(out + len, id);
+        len += bytes_put_varint(out + len, about->member[i]);
+    }
+    ASSERT(len <= ENTRY_ABOUT_BYTES_MAX);
+    return len;
+}
+
+size_t
+entry_put_rolled(uint8_t *out, const struct entry_rolled *rolled)
+{
+    size_t len = 1;
+
+    ASSERT(rolled->serial != 0 && rolled->lowest <= rolled->first);
+    out[0] = ENTRY_ABOUT_ROLLED;
+    len += bytes_put_varint(out + len, rolled->serial);
+    len += bytes_put_varint(out + len, rolled->first);
+    return len + bytes_put_varint(out + len, rolled->lowest);
+}
+
+size_t
+entry_put_moved(uint8_t *out, const struct moved_one *moved)
+{
+    size_t len = 1;
+
+    ASSERT(moved->rule[0] != '\0');
+    out[0] = (uint8_t)ENTRY_MOVED;
+    len += put_text(out + len, moved->rule);
+    len += put_text(out + len, moved->address);
+    ASSERT(len <= ENTRY_MOVED_BYTES_MAX);
+    return len;
+}
+
 /* Up to the value, which is the last byte. */
 static const uint8_t mark_head[ENTRY_MARK_BYTES - 1] = {
     ENTRY_CELLS | 1 << KIND_BITS, 0, 0xff, 0xff, 0xff, 0xff, 0x0f};
@@ -185,21 +254,12 @@ entry_mark_of(const uint8_t *payload, size_t len)
 }
 
 static inline bool
-get_number(const uint8_t **in, const uint8_t *end, uint64_t *out)
-{
-    if (*in < end && **in < SMALL) {
-        *out = *(*in)++;
-        return true;
-    }
-    return bytes_get_varint(in, end, out);
-}
-
-static inline bool
 get_serial(const uint8_t **in, const uint8_t *end, uint32_t *out)
 {
     uint64_t serial;
 
-    if (!get_number(in, end, &serial) || serial == 0 || serial > UINT32_MAX) {
+    if (!bytes_get_number(in, end, &serial) || serial == 0 ||
+        serial > UINT32_MAX) {
         return false;
     }
     *out = (uint32_t)serial;
@@ -219,7 +279,7 @@ get_cells(const uint8_t **in, const uint8_t *end, uint64_t id_before,
     out->id = is_near ? id_before + bytes_unzigzag(id) : id;
     for (unsigned i = 0; i < out->n; i++) {
         if (!get_serial(in, end, &out->serial[i]) ||
-            !get_number(in, end, &out->value[i])) {
+            !bytes_get_number(in, end, &out->value[i])) {
             return false;
         }
     }
@@ -251,7 +311,7 @@ get_members(const uint8_t **in, const uint8_t *end, unsigned head,
         return false;
     }
     return (form & ENTRY_MEMBERS_HAS_VALUE) == 0 ||
-        get_number(in, end, &out->pair_value);
+        bytes_get_number(in, end, &out->pair_value);
 }
 
 /* The record of a change of a member. */
@@ -260,14 +320,14 @@ get_record(const uint8_t **in, const uint8_t *end,
     const struct entry_reader *reader, bool is_first, struct entry_cells *out)
 {
     uint64_t id;
-    if (!get_number(in, end, &id)) {
+    if (!bytes_get_number(in, end, &id)) {
         return false;
     }
     out->id = is_first ? id : reader->id + bytes_unzigzag(id);
     out->n = reader->members.n;
     for (unsigned i = 0; i < out->n; i++) {
         out->serial[i] = reader->serial[i];
-        if (!get_number(in, end, &out->value[i])) {
+        if (!bytes_get_number(in, end, &out->value[i])) {
             return false;
         }
     }
@@ -343,12 +403,12 @@ get_number_done(const uint8_t **in, const uint8_t *end, struct entry *out)
 {
     uint64_t shard;
 
-    if (!get_serial(in, end, &out->producer) || !get_number(in, end, &shard) ||
-        shard > UINT16_MAX) {
+    if (!get_serial(in, end, &out->producer) ||
+        !bytes_get_number(in, end, &shard) || shard > UINT16_MAX) {
         return false;
     }
     out->shard = (uint16_t)shard;
-    return get_number(in, end, &out->number);
+    return bytes_get_number(in, end, &out->number);
 }
 
 static bool
@@ -378,7 +438,7 @@ get_term(const uint8_t **in, const uint8_t *end, struct entry_term *out)
     }
     out->branch = bytes_get_u64(*in);
     *in += 8;
-    if (!get_number(in, end, &out->last_seq) || *in == end) {
+    if (!bytes_get_number(in, end, &out->last_seq) || *in == end) {
         return false;
     }
     len = *(*in)++;
@@ -388,6 +448,66 @@ get_term(const uint8_t **in, const uint8_t *end, struct entry_term *out)
     }
     *in += len;
     return term_is_right(out);
+}
+
+/* A text with its length before it. */
+static bool
+get_text(
+    const uint8_t **in, const uint8_t *end, const char **text, size_t *len)
+{
+    if (*in == end) {
+        return false;
+    }
+    *len = *(*in)++;
+    if (*len > (size_t)(end - *in)) {
+        return false;
+    }
+    *text = (const char *)*in;
+    *in += *len;
+    return true;
+}
+
+static bool
+get_moved(const uint8_t **in, const uint8_t *end, struct moved_one *out)
+{
+    const char *rule, *address;
+    size_t rule_len, address_len;
+
+    return get_text(in, end, &rule, &rule_len) &&
+        get_text(in, end, &address, &address_len) &&
+        moved_one_is_right(rule, rule_len, address, address_len) &&
+        moved_one_set(out, rule, rule_len, address, address_len) == 0;
+}
+
+static bool
+get_about(const uint8_t **in, const uint8_t *end, struct entry_about *out)
+{
+    uint64_t id = 0, number;
+
+    if (!get_serial(in, end, &out->serial) || *in == end) {
+        return false;
+    }
+    out->n = *(*in)++;
+    if (out->n == 0 || out->n > ENTRY_ABOUT_PAIRS_MAX) {
+        return false;
+    }
+    for (unsigned i = 0; i < out->n; i++) {
+        if (!bytes_get_number(in, end, &number) ||
+            !bytes_get_number(in, end, &out->member[i])) {
+            return false;
+        }
+        id = i == 0 ? number : id + bytes_unzigzag(number);
+        out->id[i] = id;
+    }
+    return true;
+}
+
+static bool
+get_rolled(const uint8_t **in, const uint8_t *end, struct entry_rolled *out)
+{
+    return get_serial(in, end, &out->serial) &&
+        bytes_get_number(in, end, &out->first) &&
+        bytes_get_number(in, end, &out->lowest) && out->lowest <= out->first;
 }
 
 /* What is not cells: by its first byte. */
@@ -405,8 +525,17 @@ get_other(const uint8_t **in, const uint8_t *end, struct entry *out)
         return get_producer(in, end, out);
     case ENTRY_PRODUCER_DROPPED:
         return get_serial(in, end, &out->producer);
+    case ENTRY_PRODUCER_JOINED:
+        return get_serial(in, end, &out->producer) &&
+            seen_code_get(in, end, &out->seen);
     case ENTRY_TERM:
         return get_term(in, end, &out->term);
+    case ENTRY_MOVED:
+        return get_moved(in, end, &out->moved);
+    case ENTRY_ABOUT:
+        return get_about(in, end, &out->about);
+    case ENTRY_ABOUT_ROLLED:
+        return get_rolled(in, end, &out->rolled);
     default:
         return false;
     }

@@ -4,11 +4,13 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/moved.h"
 #include "base/node.h"
 #include "base/producer.h"
 #include "schema/schema.h"
 #include "wal/entry_members.h"
 #include "wal/schema_code.h"
+#include "wal/seen_code.h"
 #include "wal/seq.h"
 
 #include <stdbool.h>
@@ -33,9 +35,22 @@
  *   producer made:    1 byte: kind 5, 1 in bits 3..7; varint: its serial; its
  *            name, one byte with the length before it
  *   producer dropped: 1 byte: kind 5, 2 in bits 3..7; varint: its serial
+ *   producer joined:  1 byte: kind 5, 3 in bits 3..7; varint: its serial; then
+ *            a window (seen_code.h): its numbers were seen in every shard
  *   term:    1 byte: kind 6, 0 in bits 3..7; varint: the term; 8 bytes: its
  *            branch; varint: number of the last batch before it; the node's
  *            name, one byte with the length before it
+ *   moved:   1 byte: kind 6, 1 in bits 3..7; a rule of ids, and the address
+ *            where these are, "" for here again, each with one byte with its
+ *            length before it. All changes of such ids that were made before
+ *            they went are before the entry
+ *   about:   1 byte: kind 6, 2 in bits 3..7; varint: serial of the column;
+ *            1 byte: number of pairs (1..64); then for each: varint, the id
+ *            (the first), or the zigzag distance from the one before; varint,
+ *            the member. They are in its tables from now on
+ *   rolled:  1 byte: kind 6, 3 in bits 3..7; varint: serial of the column;
+ *            varint: the first id of its newest table, from now on; varint: the
+ *            first id of its lowest one
  *   members: kind 7, see entry_members.h
  */
 
@@ -49,13 +64,20 @@ enum entry_kind {
     ENTRY_NUMBER = 5,
     ENTRY_PRODUCER = 5 | 1 << 3,
     ENTRY_PRODUCER_DROPPED = 5 | 2 << 3,
+    ENTRY_PRODUCER_JOINED = 5 | 3 << 3,
     ENTRY_TERM = 6,
+    ENTRY_MOVED = 6 | 1 << 3,
+    ENTRY_ABOUT = 6 | 2 << 3,
+    ENTRY_ABOUT_ROLLED = 6 | 3 << 3,
     /* in files only: it is read as cells, two for each change */
-    ENTRY_MEMBERS = 7,
-    ENTRY_KIND_NEWEST = ENTRY_MEMBERS /* in files, that there is */
+    ENTRY_MEMBERS = 7
 };
 
 enum {
+    /* what a reader of this version knows: up to 7 it was a kind in files; 8
+     * are all of these, what producers have seen elsewhere, and what has
+     * moved; 9 are columns of about, and their members */
+    ENTRY_KIND_NEWEST = 9,
     ENTRY_KIND_BITS = 3, /* of the first byte; the number of cells has the
                           * others */
     ENTRY_MEMBERS_HAS_SERIAL = 1 << 7, /* in the first byte of members */
@@ -70,7 +92,26 @@ enum {
     ENTRY_NUMBER_BYTES_MAX = 1 + 5 + 3 + 10,
     ENTRY_PRODUCER_BYTES_MAX = 1 + 5 + 1 + PRODUCER_NAME_MAX,
     ENTRY_PRODUCER_DROPPED_BYTES_MAX = 1 + 5,
-    ENTRY_TERM_BYTES_MAX = 1 + 4 + 8 + 10 + 1 + NODE_NAME_MAX
+    ENTRY_TERM_BYTES_MAX = 1 + 4 + 8 + 10 + 1 + NODE_NAME_MAX,
+    ENTRY_MOVED_BYTES_MAX = 1 + 1 + OWNS_RULE_BYTES - 1 + 1 + ADDRESS_MAX,
+    ENTRY_PRODUCER_JOINED_BYTES_MAX = 1 + 5 + SEEN_CODE_BYTES_MAX,
+    ENTRY_ABOUT_PAIRS_MAX = 64,
+    ENTRY_ABOUT_BYTES_MAX = 1 + 5 + 1 + ENTRY_ABOUT_PAIRS_MAX * 2 * 10,
+    ENTRY_ABOUT_ROLLED_BYTES_MAX = 1 + 5 + 2 * 10
+};
+
+/* Members that were added to the tables of a column of about. */
+struct entry_about {
+    uint32_t serial; /* of the column */
+    unsigned n;      /* 1..ENTRY_ABOUT_PAIRS_MAX */
+    uint64_t id[ENTRY_ABOUT_PAIRS_MAX];
+    uint64_t member[ENTRY_ABOUT_PAIRS_MAX];
+};
+
+/* Where its newest table begins, and its lowest one. */
+struct entry_rolled {
+    uint32_t serial;
+    uint64_t first, lowest; /* lowest <= first */
 };
 
 /* A primary begins to change the directory: what the log says before anything
@@ -148,16 +189,28 @@ size_t entry_put_counter(
 size_t entry_put_dropped(
     uint8_t *out, uint32_t counter_serial, uint32_t last_serial);
 
-/* As entry_put_columns. A numbered change, a producer (its name is right), and
- * one that is gone. Serials of producers are not 0; shard is below 2^16. */
+/* As entry_put_columns. A numbered change, a producer (its name is right), one
+ * that is gone, and one whose numbers come from elsewhere (the window is not
+ * empty). Serials of producers are not 0; shard is below 2^16. */
 size_t entry_put_number(
     uint8_t *out, uint32_t producer, uint16_t shard, uint64_t number);
 size_t entry_put_producer(
     uint8_t *out, uint32_t producer, const struct producer_name *name);
 size_t entry_put_producer_dropped(uint8_t *out, uint32_t producer);
+size_t entry_put_producer_joined(
+    uint8_t *out, uint32_t producer, const struct seen_window *seen);
 
 /* As entry_put_columns: a term, whose fields are right. */
 size_t entry__put_term(uint8_t *out, const struct entry_term *term);
+
+/* As entry_put_columns: a handover, which is right; address "" for one that
+ * ends. */
+size_t entry_put_moved(uint8_t *out, const struct moved_one *moved);
+
+/* As entry_put_columns: members of about, and tables that have rolled. The
+ * serial is not 0. */
+size_t entry_put_about(uint8_t *out, const struct entry_about *about);
+size_t entry_put_rolled(uint8_t *out, const struct entry_rolled *rolled);
 
 /* True where such an entry may stand: first in the first batch of its term. */
 static inline bool
@@ -196,7 +249,11 @@ struct entry {
     uint16_t shard;            /* ENTRY_NUMBER */
     uint64_t number;           /* likewise */
     struct producer_name name; /* ENTRY_PRODUCER */
+    struct seen_window seen;   /* ENTRY_PRODUCER_JOINED */
     struct entry_term term;    /* ENTRY_TERM */
+    struct moved_one moved;    /* ENTRY_MOVED */
+    struct entry_about about;  /* ENTRY_ABOUT */
+    struct entry_rolled rolled; /* ENTRY_ABOUT_ROLLED */
 };
 
 struct entry_reader {

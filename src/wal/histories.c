@@ -26,7 +26,7 @@ histories_draw(uint64_t *history)
 }
 
 void
-histories__fini(struct histories *histories)
+histories_fini(struct histories *histories)
 {
     free(histories->entry);
     *histories = (struct histories){0};
@@ -120,7 +120,7 @@ histories_copy(const struct histories *from, struct histories *out)
             histories_add(out, from->entry[i].from, from->entry[i].history);
 
         if (err != 0) {
-            histories__fini(out);
+            histories_fini(out);
             return err;
         }
     }

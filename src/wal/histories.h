@@ -36,7 +36,7 @@ struct histories {
     size_t n, capacity;
 };
 
-void histories__fini(struct histories *histories);
+void histories_fini(struct histories *histories);
 
 /* Log files from that number (>= 1) on are of that history (not 0); what was
  * said of them does not hold any more. 0 or ERR_NO_MEMORY (nothing has

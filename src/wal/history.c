@@ -188,7 +188,7 @@ history__before(const struct history *history, uint64_t seq)
 }
 
 void
-history__cut(struct history *history, uint64_t seq)
+history_cut(struct history *history, uint64_t seq)
 {
     const struct history_term *term = history_find(history, seq);
 

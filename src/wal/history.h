@@ -79,7 +79,7 @@ uint64_t history__before(const struct history *history, uint64_t seq);
 
 /* The log is cut behind batch seq: later terms are forgotten, and that of seq
  * is open again. seq is a batch of it, or 0: the history is empty then. */
-void history__cut(struct history *history, uint64_t seq);
+void history_cut(struct history *history, uint64_t seq);
 
 enum history_fit {
     HISTORY_FITS, /* all that the node has is here, in the same place */

@@ -66,6 +66,26 @@ manifest__next_counter(const struct manifest *manifest,
 }
 
 bool
+manifest__has_column(
+    const struct manifest *manifest, const struct images_entry *entry)
+{
+    uint64_t slot = entry->first_row >> MANIFEST_TABLES_SLOT_SHIFT;
+
+    for (uint32_t i = 0; i < manifest->n_counters; i++) {
+        const struct schema_counter *counter = &manifest->counter[i];
+
+        for (unsigned c = 0;
+             counter->slot == entry->counter && c < counter->n_columns; c++) {
+            if (counter->column[c].kind == SCHEMA_ABOUT &&
+                counter->column[c].slot == slot) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool
 manifest_has_counter(const struct manifest *manifest, uint32_t serial)
 {
     struct manifest_counters at = {0};
@@ -104,7 +124,7 @@ manifest_fini(struct manifest *manifest)
     images_fini(&manifest->images);
     segments_fini(&manifest->segments);
     producers__list_fini(&manifest->producers);
-    histories__fini(&manifest->histories);
+    histories_fini(&manifest->histories);
     *manifest = (struct manifest){
         .images = manifest->images, .segments = manifest->segments};
 }

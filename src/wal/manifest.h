@@ -4,6 +4,7 @@
 
 #include "base/disk.h"
 #include "base/flip.h"
+#include "base/moved.h"
 #include "schema/schema.h"
 #include "wal/histories.h"
 #include "wal/history.h"
@@ -19,7 +20,7 @@
  * syncing it, renaming it to MANIFEST and syncing the directory. Small: some
  * 20 bytes an image, and for a segment 20 and one or two for each shard. */
 
-enum { MANIFEST_VERSION_NEWEST = 7 /* that can be read */ };
+enum { MANIFEST_VERSION_NEWEST = 9 /* that can be read */ };
 
 struct manifest {
     uint64_t epoch; /* random, not 0; of the directory, for good */
@@ -31,7 +32,8 @@ struct manifest {
     uint32_t shards;     /* for good */
     uint64_t log_number; /* replay begins with this log file */
     uint64_t next_file;  /* number of the next checkpoint file */
-    uint64_t schema_seq; /* batches up to this one are in the schema below */
+    uint64_t schema_seq; /* batches up to this one are in the schema below, and
+                          * in the handovers */
     /* Of the last checkpoint that came through: the log batches up to this one
      * are in it, and when it ended, in seconds since 1970; 0: there is none. */
     uint64_t checkpoint_seq, checkpoint_time;
@@ -57,6 +59,9 @@ struct manifest {
     uint64_t committed_seq; /* batches up to this one are known to be committed
                              * by the rules of those who have copies; 0: none,
                              * as where there are no terms */
+    /* Which ids are at other groups; where there are none, programs that do not
+     * know of handovers can read it. */
+    struct moved_list handovers;
 };
 
 /* The first manifest is older than the first log file: its next_file is 1. From
@@ -94,8 +99,24 @@ bool manifest__next_counter(const struct manifest *manifest,
 /* True where one of them has that serial. */
 bool manifest_has_counter(const struct manifest *manifest, uint32_t serial);
 
-/* Lets go of segments of counters that it does not have. */
-void manifest_drop_gone(struct manifest *manifest);
+enum { MANIFEST_TABLES_SLOT_SHIFT = 56 };
+
+/* True of images of tables of members=about, which are in a shard of their own:
+ * their rows are in that of a column << MANIFEST_TABLES_SLOT_SHIFT. */
+static inline bool
+manifest_is_of_tables(
+    const struct manifest *manifest, const struct images_entry *entry)
+{
+    return entry->shard == manifest->shards;
+}
+
+/* True where such an image is of a column that it has. */
+bool manifest__has_column(
+    const struct manifest *manifest, const struct images_entry *entry);
+
+/* Lets go of segments of counters that it does not have, and of images of
+ * tables of columns that it does not have. 0 or ERR_NO_MEMORY. */
+int manifest_drop_gone(struct manifest *manifest);
 
 /* Takes from the images the rows that a segment covers whose sequence number in
  * that shard is above the image's: they are in the segment as they became

@@ -7,7 +7,9 @@
  *               there has been a producer, or 4 where histories are named, or
  *               5, where log and checkpoint files have names with suffixes, or
  *               6, where there is a mark, a list, a column of members or a
- *               counter with cold=never, or 7, where there have been terms
+ *               counter with cold=never, or 7, where there have been terms,
+ *               or 8, where ids have been handed over, or 9, where there is
+ *               a column of members=about or a counter with primarykey=text
  *       12    4 shards
  *       16    8 bytes of the file, all of them
  *       24    8 epoch
@@ -33,6 +35,9 @@
  *               the counters (wal/schema_code.h), the images, the segments
  *               (wal/segments_code.h), the producers (wal/producers.c)
  *               from version 7 on the terms (history_put)
+ *               from version 8 on the handovers: 1 byte, how many, which only
+ *               in version 9 may be 0, and each as an entry of the log has it
+ *               (wal/entry.h)
  *    len-8    8 checksum of 0..len-9
  *
  * Magic, version and checksum are those of wal/envelope.h. The lowest
@@ -47,6 +52,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "wal/entry.h"
 #include "wal/envelope.h"
 #include "wal/image.h"
 #include "wal/schema_code.h"
@@ -63,7 +69,11 @@ enum {
     VERSION_HISTORIES = 4,
     VERSION_NAMES = 5,
     VERSION_KINDS = 6,                       /* it has the head of version 5 */
-    VERSION_TERMS = MANIFEST_VERSION_NEWEST, /* with and without such kinds */
+    VERSION_TERMS = 7,                       /* with and without such kinds */
+    VERSION_MOVED = 8,                       /* with the head of version 7,
+                                              * with and without terms */
+    VERSION_ABOUT = MANIFEST_VERSION_NEWEST, /* likewise, and with and without
+                                              * handovers */
     HEAD_BYTES = 96,
     HEAD_MORE_BYTES = 16,     /* of version 2 and above */
     HEAD_LAST_BYTES = 8,      /* of version 3 and above, behind those */
@@ -94,6 +104,8 @@ static const struct envelope envelope_of[] = {
     [VERSION_NAMES] = {8, MAGIC, VERSION_NAMES},
     [VERSION_KINDS] = {8, MAGIC, VERSION_KINDS},
     [VERSION_TERMS] = {8, MAGIC, VERSION_TERMS},
+    [VERSION_MOVED] = {8, MAGIC, VERSION_MOVED},
+    [VERSION_ABOUT] = {8, MAGIC, VERSION_ABOUT},
 };
 
 static bool
@@ -107,8 +119,19 @@ has_kinds(const struct manifest *manifest)
     return false;
 }
 
-/* That whose head has room, but for VERSION_KINDS. n_histories: those that are
- * named. */
+static bool
+has_about(const struct manifest *manifest)
+{
+    for (uint32_t i = 0; i < manifest->n_counters; i++) {
+        if (schema_code_has_about(&manifest->counter[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* That whose head has room, but for those above VERSION_TERMS and KINDS.
+ * n_histories: those that are named. */
 static unsigned
 head_version_of(const struct manifest *manifest, size_t n_histories)
 {
@@ -143,8 +166,11 @@ image_is_right(
     const struct manifest *manifest, const struct images_entry *entry)
 {
     return entry->first_row <= entry->last_row &&
-        entry->shard < manifest->shards && entry->file < manifest->next_file &&
-        entry->len > 0 && entry->len <= image_bytes_max() &&
+        (entry->shard < manifest->shards ||
+            (manifest_is_of_tables(manifest, entry) &&
+                manifest__has_column(manifest, entry))) &&
+        entry->file < manifest->next_file && entry->len > 0 &&
+        entry->len <= image_bytes_max() &&
         entry->offset <= (uint64_t)INT64_MAX - entry->len &&
         entry->n <= IMAGE_RECORDS_MAX;
 }
@@ -325,8 +351,10 @@ version_of(const struct manifest *manifest, size_t n_histories)
 {
     unsigned version = head_version_of(manifest, n_histories);
 
-    return version < VERSION_KINDS && has_kinds(manifest) ? VERSION_KINDS
-                                                          : version;
+    return has_about(manifest)                           ? VERSION_ABOUT
+        : manifest->handovers.n > 0                      ? VERSION_MOVED
+        : version < VERSION_KINDS && has_kinds(manifest) ? VERSION_KINDS
+                                                         : version;
 }
 
 static void
@@ -337,6 +365,25 @@ put_terms(const struct history *terms, struct buf *out)
     ASSERT(history__is_sound(terms));
     if (at != NULL) {
         out->len += history_put(terms, at);
+    }
+}
+
+static void
+put_handovers(const struct moved_list *list, struct buf *out)
+{
+    uint8_t *at = (uint8_t *)buf_reserve(
+        out, 1 + (size_t)list->n * ENTRY_MOVED_BYTES_MAX);
+
+    ASSERT(list->n <= MOVED_MAX);
+    if (at != NULL) {
+        size_t len = 1;
+
+        at[0] = (uint8_t)list->n;
+        for (uint32_t i = 0; i < list->n; i++) {
+            ASSERT(list->one[i].address[0] != '\0');
+            len += entry_put_moved(at + len, &list->one[i]);
+        }
+        out->len += len;
     }
 }
 
@@ -375,6 +422,9 @@ encode(const struct manifest *manifest, const struct histories_set *set,
     producers__list_put(&manifest->producers, out);
     if (version >= VERSION_TERMS) {
         put_terms(&manifest->terms, out);
+    }
+    if (version >= VERSION_MOVED) {
+        put_handovers(&manifest->handovers, out);
     }
     (void)buf_reserve(out, CHECKSUM_BYTES);
     if (out->failed) {
@@ -595,7 +645,7 @@ get_head_more(const uint8_t **in, const uint8_t *end, unsigned version,
         *in += HEAD_TERMS_BYTES;
     }
     return head_version_of(out, n->histories) ==
-        (version >= VERSION_KINDS ? VERSION_NAMES : version) &&
+        (version >= VERSION_KINDS ? (unsigned)VERSION_NAMES : version) &&
         (version < VERSION_NAMES || n->logs > 0);
 }
 
@@ -605,7 +655,7 @@ check(const uint8_t *bytes, size_t len, unsigned *version)
 {
     int err = ERR_NEWER_FORMAT;
 
-    for (unsigned v = VERSION; v <= VERSION_TERMS && err == ERR_NEWER_FORMAT;
+    for (unsigned v = VERSION; v <= VERSION_ABOUT && err == ERR_NEWER_FORMAT;
          v++) {
         err = envelope_check(&envelope_of[v], bytes, len);
         *version = v;
@@ -660,6 +710,43 @@ get_logs(const uint8_t **in, const uint8_t *end, uint32_t n,
     return 0;
 }
 
+/* Terms, which from version 8 on need not be there. */
+static int
+get_terms(const uint8_t **in, const uint8_t *end, unsigned version,
+    struct manifest *out)
+{
+    return history_get(in, end, &out->terms) &&
+            (version == VERSION_TERMS
+                    ? out->terms.n > 0
+                    : out->terms.n > 0 || out->committed_seq == 0)
+        ? 0
+        : ERR_CORRUPT;
+}
+
+/* In version 8 there is at least one; no rule stands twice. */
+static int
+get_handovers(const uint8_t **in, const uint8_t *end, unsigned version,
+    struct moved_list *out)
+{
+    struct entry_reader reader = {.at = *in + 1, .end = end};
+    struct entry entry;
+    uint32_t n = *in < end ? **in : 0;
+
+    if (*in == end || (n == 0 && version == VERSION_MOVED) || n > MOVED_MAX) {
+        return ERR_CORRUPT;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (!entry_next(&reader, &entry) || entry.kind != ENTRY_MOVED ||
+            entry.moved.address[0] == '\0' ||
+            moved_list_find(out, entry.moved.rule) != NULL) {
+            return ERR_CORRUPT;
+        }
+        (void)moved_list_put(out, &entry.moved);
+    }
+    *in = reader.at;
+    return 0;
+}
+
 /* What is behind the head of that version. */
 static int
 get_all(const uint8_t **in, const uint8_t *end, unsigned version,
@@ -681,6 +768,9 @@ get_all(const uint8_t **in, const uint8_t *end, unsigned version,
         has_kinds(out) != (version == VERSION_KINDS)) {
         err = ERR_CORRUPT;
     }
+    if (err == 0 && has_about(out) != (version == VERSION_ABOUT)) {
+        err = ERR_CORRUPT;
+    }
     if (err == 0) {
         err = get_images(in, end, n->images, named, out);
     }
@@ -691,9 +781,11 @@ get_all(const uint8_t **in, const uint8_t *end, unsigned version,
         err = producers__list_get(
             in, end, n->producers, out->shards, &out->producers);
     }
-    if (err == 0 && version >= VERSION_TERMS &&
-        (!history_get(in, end, &out->terms) || out->terms.n == 0)) {
-        err = ERR_CORRUPT;
+    if (err == 0 && version >= VERSION_TERMS) {
+        err = get_terms(in, end, version, out);
+    }
+    if (err == 0 && version >= VERSION_MOVED) {
+        err = get_handovers(in, end, version, &out->handovers);
     }
     return err;
 }

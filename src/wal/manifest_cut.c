@@ -36,10 +36,35 @@ is_gone(const void *context, const struct manifest_segment *segment)
     return !manifest_has_counter(context, segment->counter_serial);
 }
 
-void
+/* Drops the images of tables in the place of a counter's column, or of all its
+ * columns, which has none. */
+static int
+drop_tables(struct manifest *manifest, unsigned counter, unsigned column)
+{
+    struct images_entry place = {.counter = (uint8_t)counter,
+        .shard = (uint16_t)manifest->shards,
+        .first_row = (uint64_t)column << MANIFEST_TABLES_SLOT_SHIFT};
+
+    return manifest__has_column(manifest, &place)
+        ? 0
+        : images_drop(&manifest->images, place.counter, place.shard,
+              place.first_row,
+              place.first_row |
+                  ((UINT64_C(1) << MANIFEST_TABLES_SLOT_SHIFT) - 1));
+}
+
+int
 manifest_drop_gone(struct manifest *manifest)
 {
+    int err = 0;
+
     segments_drop(&manifest->segments, is_gone, manifest);
+    for (unsigned counter = 0; counter < SCHEMA_COUNTERS_MAX; counter++) {
+        for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX && err == 0; i++) {
+            err = drop_tables(manifest, counter, i);
+        }
+    }
+    return err;
 }
 
 static void
@@ -69,8 +94,10 @@ note_cuts(void *context, const struct images_entry *entry)
     size_t n = cuts->slot[entry->counter].n, before = cuts->n;
     unsigned bits = cuts->shard_bits;
 
-    /* beyond the last row there is nothing to cover */
-    if (n == 0 || entry->first_row > UINT64_MAX >> bits) {
+    /* beyond the last row, and in tables of members=about, there is nothing
+     * to cover */
+    if (n == 0 || entry->shard >> bits != 0 ||
+        entry->first_row > UINT64_MAX >> bits) {
         return;
     }
     for (size_t i = segments_place(segment, n, entry->first_row << bits);

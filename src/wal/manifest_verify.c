@@ -27,7 +27,8 @@ verify_cut(const struct verify *verify, const struct images_entry *entry)
     unsigned bits = verify->shard_bits;
     size_t n = 0;
 
-    if (serial == 0 || entry->first_row > UINT64_MAX >> bits) {
+    if (serial == 0 || entry->shard == verify->manifest->shards ||
+        entry->first_row > UINT64_MAX >> bits) {
         return;
     }
     const struct manifest_segment *segment =
@@ -44,7 +45,9 @@ verify_image(void *context, const struct images_entry *entry)
     const struct verify *verify = context;
     const struct manifest *manifest = verify->manifest;
 
-    ASSERT(entry->shard < manifest->shards);
+    ASSERT(entry->shard < manifest->shards ||
+        (manifest_is_of_tables(manifest, entry) &&
+            manifest__has_column(manifest, entry)));
     ASSERT(entry->file < manifest->next_file);
     ASSERT(entry->len > 0 && entry->len <= image_bytes_max());
     ASSERT(entry->n <= IMAGE_RECORDS_MAX);
@@ -112,6 +115,7 @@ manifest_verify(const struct manifest *manifest, uint64_t last_seq)
     ASSERT(manifest->checkpoint_seq <= last_seq);
     ASSERT(history__is_sound(&manifest->terms));
     ASSERT(manifest->committed_seq <= last_seq);
+    ASSERT(manifest->handovers.n <= MOVED_MAX);
     verify.shard_bits = (unsigned)__builtin_ctz(shards);
     verify_counters(&verify);
     verify_segments(&verify);

@@ -7,9 +7,7 @@
  *                   varint  windows, at most one a shard
  *   each window:    varint  shard, less the one before and 1 (the first one of
  *                           a producer: the shard)
- *                   varint  the highest number seen
- *                   2       which of its 16 words have a bit set
- *                   8 each  those words
+ *                           the window, see seen_code.h
  *
  * What can go wrong: memory, damage. */
 #include "wal/producers.h"
@@ -17,6 +15,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "wal/seen_code.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +23,9 @@
 enum {
     ONE_BYTES_MAX = BYTES_VARINT_MAX + 1 + PRODUCER_NAME_MAX + 3,
     ONE_BYTES_MIN = 4,
-    WINDOW_BYTES_MAX = 3 + BYTES_VARINT_MAX + 2 + 8 * SEEN_WORDS,
-    WINDOW_BYTES_MIN = 1 + 1 + 2 + 8
+    WINDOW_BYTES_MAX = 3 + SEEN_CODE_BYTES_MAX,
+    WINDOW_BYTES_MIN = 1 + SEEN_CODE_BYTES_MIN
 };
-
-_Static_assert(SEEN_WORDS == 16, "a bit each in two bytes");
 
 void
 producers__list_fini(struct producers_list *list)
@@ -42,24 +39,9 @@ static size_t
 put_window(
     uint8_t *out, const struct producers_window *window, uint64_t next_shard)
 {
-    const struct seen_window *seen = &window->seen;
-    size_t len = 0, mask_at;
-    uint16_t mask = 0;
-
-    ASSERT(window->shard >= next_shard && seen_is_sound(seen));
-    len += bytes_put_varint(out + len, window->shard - next_shard);
-    len += bytes_put_varint(out + len, seen->high);
-    mask_at = len;
-    len += 2;
-    for (unsigned i = 0; i < SEEN_WORDS; i++) {
-        if (seen->bit[i] != 0) {
-            mask |= (uint16_t)(1U << i);
-            bytes_put_u64(out + len, seen->bit[i]);
-            len += 8;
-        }
-    }
-    bytes_put_u16(out + mask_at, mask);
-    return len;
+    ASSERT(window->shard >= next_shard);
+    size_t len = bytes_put_varint(out, window->shard - next_shard);
+    return len + seen_code_put(out + len, &window->seen);
 }
 
 /* The windows from number at on that are of this producer; how many. */
@@ -184,28 +166,12 @@ static bool
 get_window(const uint8_t **in, const uint8_t *end, uint64_t *next_shard,
     uint32_t shards, struct producers_window *out)
 {
-    unsigned mask;
-
-    out->seen = (struct seen_window){0};
-    if (!get_next(in, end, next_shard, shards - 1) ||
-        !bytes_get_varint(in, end, &out->seen.high) || end - *in < 2) {
+    if (!get_next(in, end, next_shard, shards - 1)) {
         return false;
     }
     out->shard = (uint16_t)*next_shard;
     *next_shard += 1;
-    mask = bytes_get_u16(*in);
-    *in += 2;
-    for (unsigned i = 0; i < SEEN_WORDS; i++) {
-        if ((mask >> i & 1) == 0) {
-            continue;
-        }
-        if (end - *in < 8 || bytes_get_u64(*in) == 0) {
-            return false;
-        }
-        out->seen.bit[i] = bytes_get_u64(*in);
-        *in += 8;
-    }
-    return seen_is_sound(&out->seen);
+    return seen_code_get(in, end, &out->seen);
 }
 
 /* Room for n windows more. */

@@ -35,7 +35,8 @@ enum option_bits {
     EXPTIME_IS_IGNORED = 4,
     COLD_IS_QUIETEST = 8,
     COLD_IS_NEVER = 16,
-    OPTION_BITS = 32 - 1
+    KEY_IS_TEXT = 32,
+    OPTION_BITS = 64 - 1
 };
 
 /* Of a mark. */
@@ -62,7 +63,7 @@ enum mark_bits {
     X(MAX_BITS, SCHEMA_BITS_MAX)                                              \
     X(FLAGS, UINT32_MAX)                                                      \
     X(DEFAULT, UINT64_MAX)                                                    \
-    X(KIND, SCHEMA_MEMBERS)                                                   \
+    X(KIND, SCHEMA_ABOUT)                                                     \
     X(SOURCE, UINT32_MAX)                                                     \
     X(MARK, MARK_BITS)                                                        \
     X(SOURCE_ID, UINT64_MAX)                                                  \
@@ -70,7 +71,9 @@ enum mark_bits {
     X(COUNTS, UINT32_MAX)                                                     \
     X(MEMBER_BITS, SCHEMA_MEMBER_BITS_MAX)                                    \
     X(VALUE_BITS, SCHEMA_VALUE_BITS_MAX)                                      \
-    X(PAIRS, SCHEMA_COUNTERS_MAX - 1)
+    X(PAIRS, SCHEMA_COUNTERS_MAX - 1)                                         \
+    X(ERROR, SCHEMA_ERROR_MAX)                                                \
+    X(MEMORY, SCHEMA_MEMORY_MAX)
 
 enum counter_number {
 #define X(name, max) COUNTER_##name,
@@ -154,6 +157,8 @@ numbers_of(const struct schema_column *column)
         [COLUMN_MEMBER_BITS] = column->member_bits,
         [COLUMN_VALUE_BITS] = column->value_bits,
         [COLUMN_PAIRS] = column->pairs,
+        [COLUMN_ERROR] = column->error,
+        [COLUMN_MEMORY] = column->memory,
     }};
 }
 
@@ -199,7 +204,8 @@ schema_code_put(uint8_t *out, const struct schema_counter *counter)
             (counter->overflow_is_error ? OVERFLOW_IS_ERROR : 0) |
             (counter->exptime_is_ignored ? EXPTIME_IS_IGNORED : 0) |
             (counter->cold_is_quietest ? COLD_IS_QUIETEST : 0) |
-            (counter->cold_is_never ? COLD_IS_NEVER : 0),
+            (counter->cold_is_never ? COLD_IS_NEVER : 0) |
+            (counter->key_is_text ? KEY_IS_TEXT : 0),
         [COUNTER_MAX_JUMP] = counter->max_jump,
         [COUNTER_COLD_AFTER] = counter->cold_after,
     };
@@ -308,6 +314,8 @@ get_column(const uint8_t **in, const uint8_t *end, uint64_t n_numbers,
     out->member_bits = (uint8_t)number[COLUMN_MEMBER_BITS];
     out->value_bits = (uint8_t)number[COLUMN_VALUE_BITS];
     out->pairs = (uint8_t)number[COLUMN_PAIRS];
+    out->error = (uint16_t)number[COLUMN_ERROR];
+    out->memory = number[COLUMN_MEMORY];
     if (out->kind == SCHEMA_MARK && !get_name(in, end, &out->unread)) {
         return false;
     }
@@ -386,6 +394,7 @@ get_head(const uint8_t **in, const uint8_t *end, struct schema_counter *out)
         (number[COUNTER_OPTIONS] & EXPTIME_IS_IGNORED) != 0;
     out->cold_is_quietest = (number[COUNTER_OPTIONS] & COLD_IS_QUIETEST) != 0;
     out->cold_is_never = (number[COUNTER_OPTIONS] & COLD_IS_NEVER) != 0;
+    out->key_is_text = (number[COUNTER_OPTIONS] & KEY_IS_TEXT) != 0;
     out->max_jump = number[COUNTER_MAX_JUMP];
     out->cold_after = number[COUNTER_COLD_AFTER];
     return out->name.len > 0 && out->serial > 0 &&
@@ -402,6 +411,17 @@ schema_code_has_kinds(const struct schema_counter *counter)
         }
     }
     return counter->cold_is_never;
+}
+
+bool
+schema_code_has_about(const struct schema_counter *counter)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].kind == SCHEMA_ABOUT) {
+            return true;
+        }
+    }
+    return counter->key_is_text;
 }
 
 bool

@@ -32,6 +32,7 @@
 #include "wal/note.h"
 
 #include <errno.h>
+#include <string.h>
 
 enum {
     STEP_BYTES_MAX = 4 << 20,
@@ -235,6 +236,20 @@ wal__file_stands(struct wal *wal, const struct wal_file *file)
         (is.names > 0 && is.bytes >= file->head.bytes);
 }
 
+/* True where nothing stands there. What a write left that a disk failed at may:
+ * one that fails in the midst of a note over it would leave a mixture of both,
+ * which can look like a note with some bits turned over (note.c). */
+static bool
+is_blank(struct disk *disk, int fd, uint64_t at)
+{
+    static const uint8_t zeroes[NOTE_BYTES];
+    uint8_t bytes[NOTE_BYTES];
+    size_t n = 0;
+    int err = disk->calls->read(disk, fd, bytes, sizeof bytes, at, &n);
+    ASSERT(n <= sizeof bytes);
+    return err == 0 && memcmp(bytes, zeroes, n) == 0;
+}
+
 void
 wal__file_note_next(
     struct wal *wal, const struct wal_file *old, const struct frame_file *next)
@@ -257,8 +272,11 @@ wal__file_note_next(
     if (fd < 0 && disk->calls->open(disk, name, DISK_WRITE, &fd) != 0) {
         return;
     }
-    note__put(next, epoch, bytes);
-    (void)disk->calls->write(disk, fd, bytes, sizeof bytes, next->before_end);
+    if (is_blank(disk, fd, next->before_end)) {
+        note__put(next, epoch, bytes);
+        (void)disk->calls->write(
+            disk, fd, bytes, sizeof bytes, next->before_end);
+    }
     if (fd != old->fd) {
         disk->calls->close(disk, fd);
     }

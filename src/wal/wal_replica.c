@@ -207,7 +207,7 @@ wal_position(struct wal *wal, struct wal_position *out)
     if (out->terms.n > 0 && !history_is_end(&out->terms, out->written) &&
         (out->written == 0 ||
             history_find(&out->terms, out->written) != NULL)) {
-        history__cut(&out->terms, out->written);
+        history_cut(&out->terms, out->written);
     }
     ASSERT(out->synced <= out->written);
 }

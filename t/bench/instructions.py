@@ -32,6 +32,7 @@ sys.path[:0] = [os.path.join(HERE, "../lib"),
 import callgrind
 import cluster
 import packet
+import ports
 import server
 import tap
 
@@ -387,10 +388,11 @@ def counted_with(logs, threads, committed=False, whole=False):
     """A server that is counted, with or without a log."""
     more = ["--reads=committed"] if committed else []
     if whole:
-        more += ["--repl-port=%d" % cluster.free_port(), "--node=one",
+        more += ["--repl-port=%d" % ports.free_port(), "--node=one",
                  "--semi-sync=0"]
-    return callgrind.Counted("--sync=interval", *more, threads=threads,
-                             data="data" if logs else "none")
+    # what is counted takes so long that all of it would be slow
+    return callgrind.Counted("--sync=interval", "--slow=0", *more,
+                             threads=threads, data="data" if logs else "none")
 
 
 def count_streams(wanted, logs, committed=False, members=False, whole=False):

@@ -214,7 +214,7 @@ def table():
     found = {}
     with open(os.path.join(HERE, "README"), encoding="utf-8") as lines:
         for line in lines:
-            head = re.match(r"(Items|Cells)$", line)
+            head = re.match(r"(Items|Cells|Through a failover)$", line)
             if head:
                 rows = found[head.group(1).lower()] = []
             row = re.match(r"    ([a-z0-9-]+) +\S", line)

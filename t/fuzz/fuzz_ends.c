@@ -7,13 +7,16 @@
  *
  * While no frame is forged, a flipped bit is found or does no harm: the replica
  * takes the primary's batches, in order, with what is in them, and
- * acknowledges what it has. After that still all holds that each end has to
- * see to by itself. */
+ * acknowledges what it has; and what a candidate is told was asked for. After
+ * that still all holds that each end has to see to by itself. */
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/checksum.h"
+#include "repl/link_asker.h"
+#include "repl/link_feed.h"
 #include "repl/link_primary.h"
 #include "repl/link_replica.h"
+#include "repl/message_forward.h"
 
 #include "fuzz/fuzz_frames.h"
 
@@ -25,6 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 enum {
     TERM = 3,
+    NEXT_TERM = 5, /* of a candidate */
     WIRE_BYTES = 16 << 10,
     PAYLOAD = 8,
     AT_ONCE = 6, /* batches of a frame */
@@ -45,11 +49,11 @@ enum step {
     RETYPE, /* likewise, another type */
     WRITE,
     TIME,
-    FLOW, /* all that is due is done a few times */
-    AGAIN,
-    SWITCH,
-    GONE, /* the primary's log begins later */
-    PAUSE,
+    FLOW,   /* all that is due is done a few times */
+    AGAIN,  /* also for another purpose: questions, a fetch, a feed */
+    SWITCH, /* or a question */
+    GONE,   /* the primary's log begins later */
+    PAUSE,  /* or a request of the replica */
     STEPS
 };
 
@@ -71,7 +75,13 @@ struct world {
     struct link_view view;
     struct link_node node;
     struct link_primary primary;
+    enum message_purpose purpose;
     struct link_replica replica;
+    struct link_asker asker; /* in its place, for PROMISE, */
+    struct link_feed feed;   /* for FEED, of */
+    struct link_node fed;
+    struct history fed_history;
+    uint64_t request; /* the last one */
     struct wire up, down;
     uint64_t now_us, number;
     unsigned copied; /* frames of the snapshot */
@@ -94,6 +104,7 @@ content_of(uint64_t seq)
 static void
 connect_ends(struct world *world)
 {
+    const struct message_text rule = text_of("modulo:0/2");
     uint8_t nonce[2][STREAM_NONCE_BYTES] = {{0}};
     struct wire *wires[2] = {&world->up, &world->down};
 
@@ -109,6 +120,30 @@ connect_ends(struct world *world)
         &world->primary, &world->self[0], nonce[0], world->now_us);
     link_replica_init(
         &world->replica, &world->self[1], nonce[1], world->now_us);
+    link_asker_init(&world->asker, &world->self[1], &world->self[0].name,
+        nonce[1], world->now_us);
+    link_feed_init(
+        &world->feed, &world->self[1], &rule, nonce[1], world->now_us);
+    if (world->purpose == MESSAGE_FETCH) {
+        link_replica_fetch(&world->replica, NEXT_TERM);
+    }
+}
+
+/* Who is asked, or fetched from, is no primary any more; who wants to follow,
+ * or to be fed, comes to one again. */
+static void
+connect_for(struct world *world, enum message_purpose purpose)
+{
+    bool leads = purpose == MESSAGE_FOLLOW || purpose == MESSAGE_FEED;
+    uint64_t term = leads ? TERM : NEXT_TERM;
+
+    if (purpose != world->purpose) {
+        world->view.is_replica = !leads;
+        world->view.has_authority = leads;
+        world->view.term = world->node.promised = term;
+    }
+    world->purpose = purpose;
+    connect_ends(world);
 }
 
 /* The replica's log: the beginning of the primary's, or not. */
@@ -158,13 +193,19 @@ begin(struct world *world, uint8_t how)
             .formats = {6, 7, 1},
             .timeout_us = 5000000};
     }
+    world->self[1].hello_flags = how % 64 >= 32 ? HELLO_FORWARDS : 0;
+    world->fed.history = &world->fed_history;
     world->view =
         (struct link_view){.directory = {.epoch = 7, .seed = 8, .shards = 16},
             .term = TERM,
             .history = &world->history[0],
             .written = seq_make(TERM, 100),
             .committed = seq_make(TERM, 90),
-            .has_authority = true};
+            .fed = seq_make(TERM, 90),
+            .may_feed = true,
+            .has_authority = true,
+            .is_asked = true};
+    world->purpose = MESSAGE_FOLLOW;
     begin_node(world, how);
     connect_ends(world);
 }
@@ -175,6 +216,48 @@ wire_put(struct wire *wire, const uint8_t *bytes, size_t len)
     ASSERT(wire->len + len <= WIRE_BYTES);
     memcpy(wire->bytes + wire->len, bytes, len);
     wire->len += len;
+}
+
+/* The batch of the primary's log behind one. */
+static uint64_t
+next_of(uint64_t seq)
+{
+    return seq == 0              ? seq_first(1)
+        : seq == seq_make(1, 20) ? seq_first(TERM)
+                                 : seq + 1;
+}
+
+static size_t
+put_batch(uint8_t *at, uint64_t seq)
+{
+    message_put_batch(at, seq, PAYLOAD);
+    bytes_put_u64(at + MESSAGE_BATCH_BYTES, content_of(seq));
+    return MESSAGE_BATCH_BYTES + PAYLOAD;
+}
+
+/* What of the log is of the rule, of which every other batch has nothing; first
+ * the schema, in two frames. */
+static void
+send_feed(struct world *world, uint64_t seq)
+{
+    uint8_t frame[STREAM_HEAD_BYTES + MESSAGE_NEWS_BYTES +
+        AT_ONCE * (MESSAGE_BATCH_BYTES + PAYLOAD)];
+    uint8_t *at = frame + STREAM_HEAD_BYTES + MESSAGE_NEWS_BYTES;
+    struct link_primary *link = &world->primary;
+    size_t len = 0;
+
+    if (!link->has_schema) {
+        len = link_primary_seal_schema(link, &world->view, frame,
+            put_batch(at, seq), world->copied++ > 0, world->now_us);
+    } else {
+        for (unsigned n = 0; n < AT_ONCE && seq < world->view.fed; n++) {
+            seq = next_of(seq);
+            len += seq % 2 == 0 ? put_batch(at + len, seq) : 0;
+        }
+        len = link_primary_seal_feed(
+            link, &world->view, frame, len, seq, world->now_us);
+    }
+    wire_put(&world->down, frame, len);
 }
 
 /* Batches behind one, as few as there is room for. */
@@ -189,13 +272,8 @@ send_batches(struct world *world, uint64_t seq)
 
     while (len < AT_ONCE * (MESSAGE_BATCH_BYTES + PAYLOAD) &&
         last < world->view.written) {
-        last = last == seq_make(1, 20) ? seq_first(TERM) : last + 1;
-        if (last == 1) {
-            last = seq_first(1);
-        }
-        message_put_batch(at + len, last, PAYLOAD);
-        bytes_put_u64(at + len + MESSAGE_BATCH_BYTES, content_of(last));
-        len += MESSAGE_BATCH_BYTES + PAYLOAD;
+        last = next_of(last);
+        len += put_batch(at + len, last);
     }
     ASSERT(len > 0);
     wire_put(&world->down, frame,
@@ -261,8 +339,12 @@ ask_primary(struct world *world)
         wire_put(&world->down, out, order.len);
         break;
     case LINK_BATCHES:
-        ASSERT(order.seq >= world->view.begin);
-        send_batches(world, order.seq);
+        if (world->purpose == MESSAGE_FEED) {
+            send_feed(world, order.seq);
+        } else {
+            ASSERT(order.seq >= world->view.begin);
+            send_batches(world, order.seq);
+        }
         break;
     case LINK_COPY:
         send_copy(world);
@@ -288,7 +370,7 @@ cut_node(struct world *world, uint64_t seq)
     if (history_find(&world->history[1], seq) == NULL) {
         begin_node(world, 0);
     } else {
-        history__cut(&world->history[1], seq);
+        history_cut(&world->history[1], seq);
         node->written = node->synced = node->applied = seq;
     }
     connect_ends(world);
@@ -304,13 +386,21 @@ ask_replica(struct world *world)
     if (world->up.len > WIRE_BYTES / 2) {
         return;
     }
-    link_replica_next(
-        &world->replica, &world->node, world->now_us, out, &order);
+    if (world->purpose == MESSAGE_PROMISE) {
+        link_asker_next(
+            &world->asker, &world->node, world->now_us, out, &order);
+    } else if (world->purpose == MESSAGE_FEED) {
+        link_feed_next(&world->feed, &world->fed, world->now_us, out, &order);
+    } else {
+        link_replica_next(
+            &world->replica, &world->node, world->now_us, out, &order);
+    }
     switch (order.what) {
     case LINK_SEND:
         wire_put(&world->up, out, order.len);
         break;
     case LINK_PROMISE:
+        ASSERT(world->purpose == MESSAGE_FOLLOW);
         ASSERT(order.term > world->node.promised);
         world->node.promised = order.term;
         link_replica_promised(&world->replica);
@@ -355,7 +445,7 @@ take_batches(struct world *world)
     if (node->history->n == 0 ||
         !history_is_end(node->history, node->written)) {
         world->history[1] = world->replica.history;
-        history__cut(&world->history[1], node->written);
+        history_cut(&world->history[1], node->written);
     }
 }
 
@@ -371,14 +461,156 @@ take_copy(struct world *world)
 }
 
 static void
+asker_takes(struct world *world, const struct stream_frame *frame)
+{
+    const struct link_asker *link = &world->asker;
+
+    if (link_asker_take(&world->asker, frame) != LINK_YOURS) {
+        return;
+    }
+    switch (link->reply) {
+    case LINK_REPLY_PROMISED:
+        ASSERT(link->reply_term > 0 && link->reply_term <= link->asked_term);
+        ASSERT(world->is_forged || link->reply_last <= world->view.written);
+        break;
+    case LINK_REPLY_REFUSED:
+        ASSERT(link->asked_term > 0);
+        break;
+    default:
+        ASSERT(link->has_probed);
+    }
+}
+
+/* What comes is where it is to be, at once. */
+static void
+feed_takes(struct world *world, const struct stream_frame *frame)
+{
+    struct link_feed *link = &world->feed;
+    struct link_node *fed = &world->fed;
+    struct message_batch batch;
+    uint64_t seq = fed->written;
+    enum link_step step = link_feed_take(link, fed, frame, world->now_us);
+
+    if (step == LINK_TAKEN && frame->type == STREAM_WELCOME) {
+        fed->written = fed->synced = fed->applied = link->verdict_seq;
+        world->fed_history = link->history;
+    }
+    if (step != LINK_YOURS) {
+        return;
+    }
+    while (message_next_batch(&link->batches, &batch)) {
+        ASSERT(batch.len > 0 && batch.seq <= link->position);
+        ASSERT(link->is_schema || batch.seq > seq);
+        seq = batch.seq;
+        if (!world->is_forged) {
+            ASSERT(bytes_get_u64(batch.payload) == content_of(seq));
+            ASSERT(seq <= world->view.fed);
+        }
+    }
+    fed->directory = link->directory;
+    fed->written = fed->synced = fed->applied = link->position;
+}
+
+static void
+replica_requests(struct world *world)
+{
+    uint8_t out[LINK_SEND_MAX], *body = out + STREAM_HEAD_BYTES;
+    size_t len;
+
+    if (world->purpose != MESSAGE_FOLLOW || world->up.len > 0 ||
+        !link_replica_forwards(&world->replica)) {
+        return;
+    }
+    len = message_put_request(body, ++world->request, world->request % 2 == 0);
+    memset(body + len, 'r', PAYLOAD);
+    wire_put(&world->up, out,
+        link_replica_request(&world->replica, out, (uint32_t)(len + PAYLOAD)));
+}
+
+static void
+primary_replies(struct world *world, const struct stream_frame *frame)
+{
+    uint8_t out[LINK_SEND_MAX], *body = out + STREAM_HEAD_BYTES;
+    struct message_request request;
+    struct stream_fault fault;
+    size_t len;
+
+    if (message_get_request(frame, &request, &fault) != 0) {
+        link_primary_wrong(&world->primary, &fault);
+        return;
+    }
+    ASSERT(request.len > 0);
+    if (!world->is_forged) {
+        ASSERT(request.id > 0 && request.id <= world->request);
+        ASSERT(request.len == PAYLOAD);
+    }
+    if (world->down.len > WIRE_BYTES / 2) {
+        return; /* no room: it has no reply */
+    }
+    const struct message_reply reply = {.id = request.id,
+        .seq = world->view.written,
+        .outcome = (enum message_outcome)(world->now_us / 2000 % 3)};
+    len = message_put_reply(body, &reply);
+    if (reply.outcome == MESSAGE_ANSWERED) {
+        memset(body + len, 'a', PAYLOAD);
+        len += PAYLOAD;
+    }
+    wire_put(&world->down, out,
+        link_primary_reply(&world->primary, out, (uint32_t)len));
+}
+
+static void
+replica_hears(struct world *world, const struct stream_frame *frame)
+{
+    struct message_reply reply;
+    struct stream_fault fault;
+
+    if (message_get_reply(frame, &reply, &fault) != 0) {
+        link_replica_wrong(&world->replica, &fault);
+        return;
+    }
+    ASSERT(reply.len == 0 || reply.outcome == MESSAGE_ANSWERED);
+    ASSERT(world->is_forged || (reply.id > 0 && reply.id <= world->request));
+}
+
+/* A question has come: some are answered, rightly or not. */
+static void
+answer(struct world *world)
+{
+    const struct message_promise *question = &world->primary.question;
+
+    if ((question->flags & PROMISE_ASKS_ONLY) != 0) {
+        link_primary_answer(&world->primary,
+            world->number % 2 == 0 ? LINK_ANSWER_HEARS_ONE
+                                   : LINK_ANSWER_HEARS_NONE,
+            0);
+    } else if (world->now_us % 3 == 0) {
+        link_primary_answer(&world->primary, LINK_ANSWER_REFUSED, 0);
+    } else {
+        link_primary_answer(
+            &world->primary, LINK_ANSWER_PROMISED, question->term);
+    }
+}
+
+static void
 replica_takes(struct world *world, const struct stream_frame *frame)
 {
+    if (world->purpose == MESSAGE_PROMISE) {
+        asker_takes(world, frame);
+        return;
+    }
+    if (world->purpose == MESSAGE_FEED) {
+        feed_takes(world, frame);
+        return;
+    }
     if (link_replica_take(&world->replica, &world->node, frame,
             world->now_us) != LINK_YOURS) {
         return;
     }
     if (frame->type == STREAM_BATCHES) {
         take_batches(world);
+    } else if (frame->type == STREAM_REPLY) {
+        replica_hears(world, frame);
     } else if (fuzz_read_file_frame(frame)) {
         take_copy(world);
     }
@@ -390,13 +622,22 @@ primary_takes(struct world *world, const struct stream_frame *frame)
     const struct link_primary *link = &world->primary;
 
     if (link_primary_take(&world->primary, &world->view, frame,
-            world->now_us) == LINK_YOURS &&
-        fuzz_read_file_frame(frame)) {
-        take_copy(world);
+            world->now_us) == LINK_YOURS) {
+        if (frame->type == STREAM_PROMISE) {
+            answer(world);
+        } else if (frame->type == STREAM_REQUEST) {
+            primary_replies(world, frame);
+        } else if (frame->type == STREAM_WANT) {
+            if (world->number % 8 == 0) {
+                link_primary_refuse_rule(&world->primary);
+            }
+        } else if (fuzz_read_file_frame(frame)) {
+            take_copy(world);
+        }
     }
     ASSERT(link->ack.written <= link->sent);
     ASSERT(link->sent <= world->view.written);
-    if (!world->is_forged && link->state == LINK_PRIMARY_STREAMING) {
+    if (!world->is_forged && link_primary_is_sent_log(link)) {
         ASSERT(link->ack.written <= world->node.written);
     }
 }
@@ -405,7 +646,41 @@ primary_takes(struct world *world, const struct stream_frame *frame)
 static bool
 waits(const struct world *world, bool is_up)
 {
-    return !is_up && !link_replica_may_take(&world->replica);
+    if (is_up) {
+        return false;
+    }
+    switch (world->purpose) {
+    case MESSAGE_PROMISE:
+        return !link_asker_may_take(&world->asker);
+    case MESSAGE_FEED:
+        return !link_feed_may_take(&world->feed);
+    default:
+        return !link_replica_may_take(&world->replica);
+    }
+}
+
+/* The session's number of that end. */
+static uint64_t
+session_of(const struct world *world, bool is_up)
+{
+    return is_up                            ? world->primary.session
+        : world->purpose == MESSAGE_PROMISE ? world->asker.call.session
+        : world->purpose == MESSAGE_FEED    ? world->feed.call.session
+                                            : world->replica.call.session;
+}
+
+static void
+end_wrong(struct world *world, bool is_up, const struct stream_fault *fault)
+{
+    if (is_up) {
+        link_primary_wrong(&world->primary, fault);
+    } else if (world->purpose == MESSAGE_PROMISE) {
+        link_asker_wrong(&world->asker, fault);
+    } else if (world->purpose == MESSAGE_FEED) {
+        link_feed_wrong(&world->feed, fault);
+    } else {
+        link_replica_wrong(&world->replica, fault);
+    }
 }
 
 /* Takes what it can of some bytes; what is left. */
@@ -432,17 +707,12 @@ take(struct world *world, bool is_up, const uint8_t *at, size_t len)
         if (number != world->number) {
             return 0; /* that was the end of the connection */
         }
-        reader->session =
-            is_up ? world->primary.session : world->replica.session;
+        reader->session = session_of(world, is_up);
     }
     if (step != STREAM_WRONG) {
         return len;
     }
-    if (is_up) {
-        link_primary_wrong(&world->primary, &reader->fault);
-    } else {
-        link_replica_wrong(&world->replica, &reader->fault);
-    }
+    end_wrong(world, is_up, &reader->fault);
     return 0;
 }
 
@@ -482,7 +752,9 @@ arrive(struct world *world, bool is_up, size_t len)
     memcpy(copy, wire->bytes, len);
     if (is_up) {
         link_primary_heard(&world->primary, world->now_us);
-    } else {
+    } else if (world->purpose == MESSAGE_FEED) {
+        link_feed_heard(&world->feed, world->now_us);
+    } else if (world->purpose != MESSAGE_PROMISE) {
         link_replica_heard(&world->replica, world->now_us);
     }
     left = take(world, is_up, copy, len);
@@ -555,7 +827,7 @@ write_some(struct world *world, uint8_t arg)
 
     write_more(world, arg % 8);
     if (arg >= 64) {
-        view->committed = view->written;
+        view->committed = view->fed = view->written;
     }
     node->synced = node->written;
     node->applied = link__earlier(node->written, node->applied + arg % 16);
@@ -609,10 +881,17 @@ step(struct world *world, enum step what, uint8_t arg)
         flow(world, 1 + arg % FLOW_MAX);
         break;
     case AGAIN:
-        connect_ends(world);
+        connect_for(world,
+            arg % 8 == 5       ? MESSAGE_PROMISE
+                : arg % 8 == 6 ? MESSAGE_FETCH
+                : arg % 8 == 7 ? MESSAGE_FEED
+                               : MESSAGE_FOLLOW);
         break;
     case SWITCH:
-        if (world->primary.state == LINK_PRIMARY_STREAMING) {
+        if (world->purpose == MESSAGE_PROMISE) {
+            link_asker_ask(&world->asker, NEXT_TERM - (arg % 4 == 0),
+                arg % 2 != 0, world->now_us);
+        } else if (world->primary.state == LINK_PRIMARY_STREAMING) {
             link_primary_switch(&world->primary, world->view.written);
         }
         break;
@@ -620,6 +899,10 @@ step(struct world *world, enum step what, uint8_t arg)
         world->view.begin = world->view.written - arg % 64;
         break;
     default:
+        if (arg >= 192) {
+            replica_requests(world);
+            return;
+        }
         world->node.is_paused = arg % 2 != 0;
         world->node.flags = arg % 8;
     }

@@ -55,7 +55,7 @@ read_value(unsigned which, const uint8_t *bytes, size_t len)
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    char why[CONTROL_WHY_MAX + 1];
+    char why[CONTROL_WHY_MAX + 1], token[64];
     struct control_voters voters;
     uint64_t number;
     uint32_t ttl_s;
@@ -81,10 +81,15 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     case 4:
         (void)keys_is_refusal(text, n, why);
         (void)keys_is_no_lease(text, n);
+        (void)keys_is_no_token(text, n);
+        (void)keys_is_auth_off(text, n);
         break;
     default:
         (void)keys_read_grant(text, n, &number);
         (void)keys_read_alive(text, n, &ttl_s);
+        if (keys_read_token(text, n, token, sizeof token - 1)) {
+            ASSERT(token[0] != '\0' && strlen(token) < sizeof token);
+        }
         break;
     }
     return 0;

@@ -32,7 +32,9 @@ enum {
     SEALED = 1,
     PAYLOAD = 2,
     FILES_MAX = 4,
-    GLEAN_BUDGET = 1 << 22 /* some ms of vain search */
+    SMALL_BYTES_MAX = ENTRY_ABOUT_BYTES_MAX + ENTRY_MOVED_BYTES_MAX +
+        ENTRY_PRODUCER_JOINED_BYTES_MAX, /* any */
+    GLEAN_BUDGET = 1 << 22               /* some ms of vain search */
 };
 
 struct seen {
@@ -91,8 +93,16 @@ put_small(uint8_t *out, const struct entry *entry)
             out, entry->producer, entry->shard, entry->number);
     case ENTRY_PRODUCER:
         return entry_put_producer(out, entry->producer, &entry->name);
+    case ENTRY_PRODUCER_JOINED:
+        return entry_put_producer_joined(out, entry->producer, &entry->seen);
     case ENTRY_TERM:
         return entry__put_term(out, &entry->term);
+    case ENTRY_ABOUT:
+        return entry_put_about(out, &entry->about);
+    case ENTRY_ABOUT_ROLLED:
+        return entry_put_rolled(out, &entry->rolled);
+    case ENTRY_MOVED:
+        return entry_put_moved(out, &entry->moved);
     default:
         ASSERT(entry->kind == ENTRY_PRODUCER_DROPPED);
         return entry_put_producer_dropped(out, entry->producer);
@@ -102,7 +112,7 @@ put_small(uint8_t *out, const struct entry *entry)
 static void
 check_small(const struct entry *entry)
 {
-    uint8_t bytes[ENTRY_TERM_BYTES_MAX], twice[ENTRY_TERM_BYTES_MAX];
+    uint8_t bytes[SMALL_BYTES_MAX], twice[SMALL_BYTES_MAX];
     struct entry again;
     size_t len = put_small(bytes, entry);
     struct entry_reader reader = {.at = bytes, .end = bytes + len};

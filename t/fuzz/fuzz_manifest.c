@@ -13,6 +13,7 @@
 #include "schema/restore.h"
 #include "wal/manifest.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -60,7 +61,7 @@ read_manifest(const uint8_t *bytes, size_t len)
         ASSERT(first.len == second.len);
         ASSERT(memcmp(first.data, second.data, first.len) == 0);
         size_t n_cut;
-        manifest_drop_gone(&manifest);
+        (void)manifest_drop_gone(&manifest);
         ASSERT(manifest_cut_images(&manifest, &n_cut) == 0);
         images_verify(&manifest.images);
     }
@@ -84,8 +85,9 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     ASSERT(copy != NULL);
     memcpy(copy, bytes, len);
     memcpy(copy, "TALLYMAN", 8);
-    /* with segments, or with kinds of columns, or neither */
-    bytes_put_u32(copy + 8, bytes[8] == 2 || bytes[8] == 6 ? bytes[8] : 1);
+    /* with segments, with kinds of columns, with handovers, or nothing */
+    bool is_kept = bytes[8] == 2 || bytes[8] == 6 || bytes[8] == 8;
+    bytes_put_u32(copy + 8, is_kept ? bytes[8] : 1);
     bytes_put_u64(copy + 16, len + SUM_BYTES);
     bytes_put_u64(copy + len, checksum64(copy, len, 0));
     read_manifest(copy, len + SUM_BYTES);

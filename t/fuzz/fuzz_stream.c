@@ -211,7 +211,7 @@ take(struct ends *ends, const struct stream_frame *frame)
         }
     }
     ends->reader.session =
-        ends->is_primary ? ends->primary.session : ends->replica.session;
+        ends->is_primary ? ends->primary.session : ends->replica.call.session;
     ask_all(ends);
 }
 
@@ -330,11 +330,11 @@ meet(struct ends *ends)
             ASSERT(link_primary_take(&ends->primary, &ends->view, &frame,
                        ends->now_us) == LINK_TAKEN);
         }
-        at[0].session = ends->replica.session;
+        at[0].session = ends->replica.call.session;
         at[1].session = ends->primary.session;
     }
     ends->is_primary = is_fuzzed;
-    ends->reader.session = ends->replica.session;
+    ends->reader.session = ends->replica.call.session;
 }
 
 int

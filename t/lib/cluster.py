@@ -14,32 +14,18 @@
 A node listens for others at the same port in all its lives, so that they find
 it again; clients ask port, which is another one each time."""
 
-import random
 import re
-import socket
 import time
 
 import server
 from daemon import Daemon, Place
+from ports import free_port
 from tap import check, equal
 
 LOOPBACK = "127.0.0.1"
-PORTS = range(21000, 32000) # below those that the kernel gives out by itself
 DIGEST = re.compile(
     r"DIGEST (\S+) records=(\d+) xxh=([0-9a-f]{16}) seq=(\d+) changes=(\w+)$")
 POLL_S = server.POLL_MS / server.MS_PER_S
-
-
-def free_port(address=LOOPBACK):
-    """A port that nobody has now, and that no socket gets by chance."""
-    while True:
-        port = random.SystemRandom().choice(PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind((address, port))
-                return port
-            except OSError:
-                pass
 
 
 def until(condition, what):

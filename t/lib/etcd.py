@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Debian's etcd, one or three of them on loopback, and a proxy that loses what
-they answer."""
+"""Debian's etcd, one or three of them on loopback or each on a machine of its
+own (t/torture/net.py), and a proxy that loses what they answer."""
 
 import base64
 import ctypes
 import http.client
 import json
 import os
-import random
 import shutil
 import signal
 import socket
@@ -18,31 +17,13 @@ import time
 import urllib.request
 
 import tap
+from ports import free_port
 from server import LIMIT_S
-
-# Below the ports that the kernel gives out, so that a member that was killed
-# finds its own again.
-PORTS = range(20000, 32000)
 
 # What a member may take: a file of its log takes 61 MiB from the start, and the
 # next one is made before that is full.
 MEMBER_BYTES = 160 << 20
 LIBC = ctypes.CDLL(None)
-
-
-def free_ports(n):
-    """Ports that nobody listens on at the moment."""
-    found = []
-    while len(found) < n:
-        port = random.choice(PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in found:
-            found.append(port)
-    return found
 
 
 def has_room(directory, n):
@@ -65,16 +46,18 @@ def end_with_test():
 
 
 class Member:
-    """One etcd. It is started by its Cluster."""
+    """One etcd. It is started by its Cluster, and again by who has killed it.
+    wrapper: words before its command."""
 
-    def __init__(self, cluster, number, ports):
+    def __init__(self, cluster, number, ports, host="127.0.0.1", wrapper=()):
         self.cluster, self.number = cluster, number
         self.client_port, self.peer_port = ports
+        self.host, self.wrapper = host, list(wrapper)
         self.name = "m%d" % number
         self.process = None
 
     def address(self, port, scheme="http"):
-        return "%s://127.0.0.1:%d" % (scheme, port)
+        return "%s://%s:%d" % (scheme, self.host, port)
 
     def url(self):
         return self.address(self.client_port, self.cluster.scheme)
@@ -83,7 +66,8 @@ class Member:
         folder = os.path.join(self.cluster.directory, self.name)
         with open(folder + ".log", "ab") as log:
             self.process = subprocess.Popen(
-                ["etcd", "--name", self.name, "--data-dir", folder,
+                [*self.wrapper,
+                 "etcd", "--name", self.name, "--data-dir", folder,
                  "--listen-client-urls", self.url(),
                  "--advertise-client-urls", self.url(),
                  "--listen-peer-urls", self.address(self.peer_port),
@@ -104,19 +88,22 @@ class Member:
 
 class Cluster:
     """n etcds that agree. certificates: of tls.Certificates; clients speak TLS
-    and show one of the same CA then."""
+    and show one of the same CA then. machines: for each its address and the
+    words before its command."""
 
-    def __init__(self, n=1, certificates=None):
+    def __init__(self, n=1, certificates=None, machines=()):
         if shutil.which("etcd") is None:
             raise tap.Skip("etcd is not installed")
+        self.machines = list(machines) or [("127.0.0.1", ())] * n
         self.directory = fast_directory(n)
-        self.options = []
+        self.options = ["--bcrypt-cost", "4"]  # of passwords: the least
+        self.token = None  # of the user that calls are made as
         self.scheme = "http"
         self.context = None
         if certificates is not None:
             self.scheme = "https"
             self.context = certificates.context("server")
-            self.options = [
+            self.options += [
                 "--cert-file", certificates.chain,
                 "--key-file", certificates.key, "--client-cert-auth",
                 "--trusted-ca-file", certificates.ca]
@@ -129,11 +116,12 @@ class Cluster:
     def start(self, n):
         end = time.monotonic() + LIMIT_S
         while True:
-            ports = free_ports(2 * n)
+            ports = [free_port() for _ in range(2 * n)]
             self.members = []
             for number in range(n):
                 self.members.append(
-                    Member(self, number, ports[2 * number:2 * number + 2]))
+                    Member(self, number, ports[2 * number:2 * number + 2],
+                           *self.machines[number]))
             for member in self.members:
                 member.start()
             while time.monotonic() < end and self.are_running():
@@ -156,29 +144,53 @@ class Cluster:
         except (OSError, ValueError, http.client.HTTPException):
             return False
 
-    def call(self, path, body, member=0):
+    def call(self, path, body, member=0, limit_s=LIMIT_S):
         """What a member answers; by Python, so that nothing of tallyd's is
         asked whether it is right, and through no proxy of the machine's."""
         request = urllib.request.Request(
             "%s/v3/%s" % (self.members[member].url(), path),
-            data=json.dumps(body).encode())
+            data=json.dumps(body).encode(),
+            headers={"Authorization": self.token} if self.token else {})
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}),
             urllib.request.HTTPSHandler(context=self.context))
-        with opener.open(request, timeout=LIMIT_S) as answer:
+        with opener.open(request, timeout=limit_s) as answer:
             return json.loads(answer.read())
 
     def value(self, key, member=0):
         """Of a key, as JSON; None where there is none."""
-        found = self.call("kv/range", {"key": encode(key)}, member)
-        pairs = found.get("kvs", [])
-        return json.loads(base64.b64decode(pairs[0]["value"])) if pairs \
-            else None
+        return first_value(self.call("kv/range", {"key": encode(key)}, member))
 
     def put(self, key, value):
         answer = self.call(
             "kv/put", {"key": encode(key), "value": encode(value)})
         return int(answer["header"]["revision"])
+
+    def delete(self, key):
+        self.call("kv/deleterange", {"key": encode(key)})
+
+    def add_user(self, name, password, prefix):
+        """Who may read and write what begins with prefix."""
+        self.call("auth/user/add", {"name": name, "password": password})
+        self.call("auth/role/add", {"name": name})
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        self.call("auth/role/grant", {
+            "name": name,
+            "perm": {"permType": "READWRITE", "key": encode(prefix),
+                     "range_end": encode(end)}})
+        self.call("auth/user/grant", {"user": name, "role": name})
+
+    def want_users(self):
+        """From now on who asks has to say who it is; calls are root's."""
+        self.call("auth/user/add", {"name": "root", "password": "root"})
+        self.call("auth/user/grant", {"user": "root", "role": "root"})
+        self.call("auth/enable", {})
+        self.become_root()
+
+    def become_root(self):
+        self.token = None
+        self.token = self.call("auth/authenticate", {
+            "name": "root", "password": "root"})["token"]
 
     def leader(self):
         """The number of the member that leads; all are there."""
@@ -211,13 +223,20 @@ def encode(text):
     return base64.b64encode(text.encode()).decode()
 
 
+def first_value(found):
+    """Of what kv/range answers, as JSON; None where it has found nothing."""
+    pairs = found.get("kvs", [])
+    return json.loads(base64.b64decode(pairs[0]["value"])) if pairs else None
+
+
 class Proxy:
     """Stands before a member. loses(path) true: the request goes to etcd, what
-    that answers goes nowhere, and the connection is closed."""
+    that answers goes nowhere, and the connection is closed. refuses(path) true:
+    it is closed before the request goes on."""
 
     def __init__(self, port):
         self.port_behind = port
-        self.loses = lambda path: False
+        self.loses = self.refuses = lambda path: False
         self.lost = 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -249,8 +268,10 @@ class Proxy:
                     if not data:
                         break
                     if data.startswith(b"POST "):
-                        state["loses"] = self.loses(
-                            data.split(b" ", 2)[1].decode())
+                        path = data.split(b" ", 2)[1].decode()
+                        if self.refuses(path):
+                            break
+                        state["loses"] = self.loses(path)
                     behind.sendall(data)
                 behind.shutdown(socket.SHUT_WR)
                 back.join()

@@ -34,7 +34,42 @@ take(struct fake_control *fake, const struct control_request *request)
     state->primary = *primary;
     state->primary.revision = state->term_revision = next(fake->etcd);
     state->term = primary->term;
+    state->order = (struct control_order){0};
+    if (state->voters.revision == 0 && request->of.take.voters.n > 0) {
+        state->voters = request->of.take.voters;
+        state->voters.revision = state->revision;
+    }
     fake->etcd->primary = fake;
+    return true;
+}
+
+static bool
+keep(struct fake_control *fake, const struct control_request *request)
+{
+    struct control_state *state = &fake->etcd->state;
+    const struct control_primary *primary = &request->of.keep.primary;
+    if (state->primary.revision != primary->revision ||
+        state->term_revision != request->of.keep.term_revision) {
+        return false;
+    }
+    state->primary = *primary;
+    state->primary.revision = next(fake->etcd);
+    fake->etcd->primary = fake;
+    return true;
+}
+
+/* One change: who sees the order sees no key. */
+static bool
+hand(struct fake_control *fake, const struct control_request *request)
+{
+    struct control_state *state = &fake->etcd->state;
+    if (fake->etcd->primary != fake) {
+        return false;
+    }
+    fake->etcd->primary = NULL;
+    state->primary = (struct control_primary){0};
+    state->order = (struct control_order){
+        .revision = next(fake->etcd), .to = request->of.hand.to};
     return true;
 }
 
@@ -104,6 +139,10 @@ carry_out(struct fake_control *fake, const struct control_request *request)
     switch (request->ask) {
     case CONTROL_TAKE:
         return take(fake, request);
+    case CONTROL_KEEP:
+        return keep(fake, request);
+    case CONTROL_HAND:
+        return hand(fake, request);
     case CONTROL_VOTERS:
         return set_voters(fake, &request->of.voters);
     case CONTROL_NODE:
@@ -128,6 +167,13 @@ carry_out(struct fake_control *fake, const struct control_request *request)
     }
 }
 
+/* Those whose lease is given up where their outcome is not known. */
+static bool
+has_lease(enum control_ask ask)
+{
+    return ask == CONTROL_TAKE || ask == CONTROL_KEEP || ask == CONTROL_HAND;
+}
+
 static void
 answer(struct fake_control *fake, const struct control_request *request,
     bool is_done)
@@ -143,15 +189,15 @@ answer(struct fake_control *fake, const struct control_request *request,
     result->outcome = fake->way != FAKE_WELL ? unless_well[fake->way]
         : is_done                            ? CONTROL_YES
                                              : CONTROL_NO;
-    if (result->outcome == CONTROL_YES) {
+    if (fake->way == FAKE_WELL) {
         result->revision = fake->etcd->state.revision;
-        if (request->ask == CONTROL_TAKE) {
-            result->voters = fake->etcd->state.voters;
-        }
-    } else {
+    }
+    if (result->outcome == CONTROL_YES && request->ask == CONTROL_TAKE) {
+        result->voters = fake->etcd->state.voters;
+    } else if (result->outcome != CONTROL_YES) {
         (void)snprintf(result->why, sizeof result->why, "it is made up");
     }
-    if (request->ask == CONTROL_TAKE && result->outcome == CONTROL_UNKNOWN) {
+    if (has_lease(request->ask) && result->outcome == CONTROL_UNKNOWN) {
         drop_primary(fake); /* as repl/control.h says */
     }
 }
@@ -233,8 +279,8 @@ fake_control_late(struct fake_control *fake)
 {
     bool has_late = fake->has_late;
     fake->has_late = false;
-    /* the lease of a take has been given up: etcd refuses */
-    return has_late && fake->late.ask != CONTROL_TAKE &&
+    /* the lease has been given up: etcd refuses */
+    return has_late && !has_lease(fake->late.ask) &&
         carry_out(fake, &fake->late);
 }
 

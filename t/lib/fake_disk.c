@@ -448,9 +448,11 @@ fake_unlink(struct disk *disk, const char *name)
     struct fake_name *found = fake_names_find(&call.fake->now, name);
     if (found == NULL && call.fate == FATE_DONE) {
         call.event.err = ENOENT;
-    } else if (found != NULL && is_done(&call)) {
-        call.event.file = found->file;
-        set_name(call.fake, name, FAKE_NO_FILE);
+    } else if (found != NULL) {
+        call.event.file = found->file; /* also where it fails */
+        if (is_done(&call)) {
+            set_name(call.fake, name, FAKE_NO_FILE);
+        }
     }
     return end(&call);
 }

@@ -32,7 +32,7 @@ enum fake_call {
 
 enum {
     FAKE_SECTOR_BYTES = 512,
-    FAKE_NAME_BYTES = 48,
+    FAKE_NAME_BYTES = 64,
     FAKE_ALL = (1 << FAKE_CALLS) - 1, /* masks of calls: 1 << FAKE_WRITE */
     /* those that change something */
     FAKE_CHANGES = FAKE_ALL &

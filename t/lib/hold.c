@@ -171,6 +171,26 @@ hold_sorted_figures(struct store *store, struct sorted_figures *out)
     store_sorted_figures(hold_of(store)->inner, out);
 }
 
+static void
+hold_about_get(struct store *store, struct store_about *about)
+{
+    store_about_get(hold_of(store)->inner, about);
+}
+
+static void
+hold_about_add(struct store *store, struct store_about *about)
+{
+    store_about_add(hold_of(store)->inner, about);
+}
+
+static bool
+hold_about_stats(struct store *store, uint32_t *serial,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    return store_about_stats(hold_of(store)->inner, serial, stat_fn, context);
+}
+
 static int
 hold_fault(struct store *store)
 {
@@ -210,6 +230,20 @@ hold_producer(struct store *store, const char *name, size_t len,
     return store_producer(hold_of(store)->inner, name, len, out);
 }
 
+static int
+hold_join_window(
+    struct store *store, const struct store_window *window, uint64_t *seq)
+{
+    return store_join_window(((struct hold *)store)->inner, window, seq);
+}
+
+static uint32_t
+hold_windows(
+    struct store *store, uint32_t *at, struct store_window *out, uint32_t n)
+{
+    return store_windows(((struct hold *)store)->inner, at, out, n);
+}
+
 static void
 hold_producer_stats(struct store *store,
     void (*stat_fn)(void *context, const char *name, const char *value),
@@ -218,12 +252,30 @@ hold_producer_stats(struct store *store,
     store_producer_stats(hold_of(store)->inner, stat_fn, context);
 }
 
+static int
+hold_forget(struct store *store, struct owns **owns)
+{
+    return store_forget(hold_of(store)->inner, owns);
+}
+
+static void
+hold_forget_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store_forget_stats(hold_of(store)->inner, stat_fn, context);
+}
+
 static const struct store_calls hold_calls = {
     .get = hold_get,
     .change = hold_change,
     .edit = hold_edit,
     .producer = hold_producer,
+    .join_window = hold_join_window,
+    .windows = hold_windows,
     .producer_stats = hold_producer_stats,
+    .forget = hold_forget,
+    .forget_stats = hold_forget_stats,
     .commit = hold_commit,
     .outcome = hold_outcome,
     .seen = hold_seen,
@@ -233,6 +285,9 @@ static const struct store_calls hold_calls = {
     .pin = hold_pin,
     .unpin = hold_unpin,
     .sorted_figures = hold_sorted_figures,
+    .about_get = hold_about_get,
+    .about_add = hold_about_add,
+    .about_stats = hold_about_stats,
     .listen = hold_listen,
     .unlisten = hold_unlisten,
     .sum = hold_sum,

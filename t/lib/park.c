@@ -287,6 +287,27 @@ park_sorted_figures(struct store *store, struct sorted_figures *out)
     store_sorted_figures(((struct park *)store)->inner, out);
 }
 
+static void
+park_about_get(struct store *store, struct store_about *about)
+{
+    store_about_get(((struct park *)store)->inner, about);
+}
+
+static void
+park_about_add(struct store *store, struct store_about *about)
+{
+    store_about_add(((struct park *)store)->inner, about);
+}
+
+static bool
+park_about_stats(struct store *store, uint32_t *serial,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    return store_about_stats(
+        ((struct park *)store)->inner, serial, stat_fn, context);
+}
+
 static int
 park_fault(struct store *store)
 {
@@ -353,6 +374,18 @@ park_dump(struct store *store, struct store_dump *dump)
     return store_dump(((struct park *)store)->inner, dump);
 }
 
+static enum store_answer
+park_backup(struct store *store, struct store_backup *backup)
+{
+    return store_backup(((struct park *)store)->inner, backup);
+}
+
+static int
+park_end_backup(struct store *store, struct store_backup *backup)
+{
+    return store_end_backup(((struct park *)store)->inner, backup);
+}
+
 static void
 park_end_dump(struct store *store, struct store_dump *dump)
 {
@@ -367,11 +400,33 @@ park_data_stats(struct store *store,
     store_data_stats(((struct park *)store)->inner, stat_fn, context);
 }
 
+static void
+park_cold_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store_cold_stats(((struct park *)store)->inner, stat_fn, context);
+}
+
 static int
 park_producer(struct store *store, const char *name, size_t len,
     struct store_producer *out)
 {
     return store_producer(((struct park *)store)->inner, name, len, out);
+}
+
+static int
+park_join_window(
+    struct store *store, const struct store_window *window, uint64_t *seq)
+{
+    return store_join_window(((struct park *)store)->inner, window, seq);
+}
+
+static uint32_t
+park_windows(
+    struct store *store, uint32_t *at, struct store_window *out, uint32_t n)
+{
+    return store_windows(((struct park *)store)->inner, at, out, n);
 }
 
 static void
@@ -382,12 +437,30 @@ park_producer_stats(struct store *store,
     store_producer_stats(((struct park *)store)->inner, stat_fn, context);
 }
 
+static int
+park_forget(struct store *store, struct owns **owns)
+{
+    return store_forget(((struct park *)store)->inner, owns);
+}
+
+static void
+park_forget_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store_forget_stats(((struct park *)store)->inner, stat_fn, context);
+}
+
 static const struct store_calls park_calls = {
     .get = park_get,
     .change = park_change,
     .edit = park_edit,
     .producer = park_producer,
+    .join_window = park_join_window,
+    .windows = park_windows,
     .producer_stats = park_producer_stats,
+    .forget = park_forget,
+    .forget_stats = park_forget_stats,
     .commit = park_commit,
     .outcome = park_outcome,
     .seen = park_seen,
@@ -397,6 +470,9 @@ static const struct store_calls park_calls = {
     .pin = park_pin,
     .unpin = park_unpin,
     .sorted_figures = park_sorted_figures,
+    .about_get = park_about_get,
+    .about_add = park_about_add,
+    .about_stats = park_about_stats,
     .listen = park_listen,
     .unlisten = park_unlisten,
     .sum = park_sum,
@@ -407,7 +483,10 @@ static const struct store_calls park_calls = {
     .seal = park_seal,
     .dump = park_dump,
     .end_dump = park_end_dump,
+    .backup = park_backup,
+    .end_backup = park_end_backup,
     .data_stats = park_data_stats,
+    .cold_stats = park_cold_stats,
 };
 
 /* Does what is parked, and ends the thread. */

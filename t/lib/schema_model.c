@@ -262,6 +262,82 @@ model_add_column(struct model *model, int counter_name,
     return 0;
 }
 
+static bool
+model_is_marked(struct model *model, uint32_t serial)
+{
+    for (int i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
+        struct model_counter *counter = &model->counter[i];
+
+        for (int j = 0; counter->used && j < counter->n_columns; j++) {
+            if (counter->column[j].kind == SCHEMA_MARK &&
+                counter->column[j].source == serial) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* True where a column of counter may be called so. */
+static bool
+model_may_be(
+    struct model *model, struct model_counter *counter, int place, int name)
+{
+    int column;
+    bool is_unread;
+    struct model_counter *found =
+        model_lookup(model, name, &column, &is_unread);
+
+    return name == NOTHING ||
+        (name != counter->key &&
+            (found == NULL ||
+                (found == counter && column == place && !is_unread)));
+}
+
+int
+model_change_column(struct model *model, int counter_name, int name,
+    const struct model_change *change)
+{
+    struct model_counter *counter = model_find(model, counter_name);
+    struct model_column next;
+    int place = 0;
+
+    if (counter == NULL) {
+        return ERR_NO_COUNTER;
+    }
+    if (counter->key == name) {
+        return ERR_CHANGE_KEY;
+    }
+    while (place < counter->n_columns && counter->column[place].name != name) {
+        place++;
+    }
+    if (place == counter->n_columns) {
+        return ERR_NO_COLUMN;
+    }
+    next = counter->column[place];
+    if ((change->max != NOTHING || change->hint != NOTHING) &&
+        (next.kind != SCHEMA_NUMBER || model_is_marked(model, next.serial))) {
+        return ERR_CHANGE_WIDTH;
+    }
+    next.name = change->name == NOTHING ? next.name : change->name;
+    next.suffix = change->suffix == NOTHING ? next.suffix : change->suffix;
+    next.suffix = next.suffix == next.name ? NOTHING : next.suffix;
+    next.max = change->max == NOTHING ? next.max : (unsigned)change->max;
+    next.hint = change->hint == NOTHING ? next.hint : (unsigned)change->hint;
+    if (next.max < counter->column[place].max) {
+        return ERR_CHANGE_DOWN;
+    }
+    if (next.hint > next.max) {
+        return ERR_BAD_HINT;
+    }
+    if (!model_may_be(model, counter, place, next.name) ||
+        !model_may_be(model, counter, place, next.suffix)) {
+        return ERR_NAME_TAKEN;
+    }
+    counter->column[place] = next;
+    return 0;
+}
+
 int
 model_drop_column(struct model *model, int counter_name, int name)
 {

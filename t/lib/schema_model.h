@@ -54,6 +54,12 @@ int model_add_key(struct model *model, int counter_name, int name);
  * about, or of what members are counted in. */
 int model_add_column(struct model *model, int counter_name,
     struct model_column want, int source);
+/* Each NOTHING: it stays. */
+struct model_change {
+    int name, suffix, max, hint;
+};
+int model_change_column(struct model *model, int counter_name, int name,
+    const struct model_change *change);
 int model_drop_column(struct model *model, int counter_name, int name);
 int model_drop_counter(struct model *model, int name);
 

@@ -65,16 +65,21 @@ class Closed(Exception):
 
 
 class Connection:
-    """A blocking stream socket; every wait ends after LIMIT_S."""
+    """A blocking stream socket; every wait ends after LIMIT_S, or the seconds
+    that are said."""
 
-    def __init__(self, address):
+    def __init__(self, address, limit_s=LIMIT_S):
         if isinstance(address, str):
             family = socket.AF_UNIX
         else:
             family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
-        self.socket.settimeout(LIMIT_S)
-        self.socket.connect(address)
+        self.socket.settimeout(limit_s)
+        try:
+            self.socket.connect(address)
+        except OSError:
+            self.socket.close()
+            raise
         if family != socket.AF_UNIX:
             self.socket.setsockopt(
                 socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
@@ -214,6 +219,24 @@ class Connection:
 def user_options():
     """What root must add to start a server."""
     return ["-u", "nobody"] if os.geteuid() == 0 else []
+
+
+def children(pid):
+    """Processes whose parent is pid."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and status(int(name)).get("PPid") == str(pid):
+            found.append(int(name))
+    return found
+
+
+def status(pid):
+    try:
+        with open("/proc/%d/status" % pid, encoding="latin-1") as lines:
+            return dict(line.rstrip("\n").split(":\t", 1)
+                        for line in lines if ":\t" in line)
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
 
 
 def make_directory():

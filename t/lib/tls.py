@@ -161,9 +161,3 @@ def has_tls(path):
     text = subprocess.run([path, "-h"], stdout=subprocess.PIPE,
                           timeout=LIMIT_S, check=False).stdout
     return b"--enable-ssl" in text
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -3,9 +3,12 @@
  * with etcd, beats, asks what lines of the standard input say, and prints what
  * it hears, a line each.
  *
- * usage: etcd_node PREFIX TTL_S HANG_MS TIMEOUT_MS [CA CERT KEY] URL...
+ * usage: etcd_node PREFIX TTL_S HANG_MS TIMEOUT_MS [CA CERT KEY]
+ *     [user=NAME:PASSWORD] URL...
  *
- * beats on | off, take NUMBER NAME TERM KEY_REVISION TERM_REVISION,
+ * beats on | off,
+ * take | keep NUMBER NAME TERM KEY_REVISION TERM_REVISION, take has NEED
+ * VOTER... behind it where these are the first ones, hand NUMBER NAME,
  * give_up NUMBER, voters NUMBER TERM NEED REVISION NAME...,
  * node NUMBER NAME ROLE, epoch NUMBER EPOCH SHARDS SEED, order NUMBER NAME|- */
 #include "base/clock.h"
@@ -75,10 +78,11 @@ hear(void *context, const struct control_event *event)
                     ((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000));
         break;
     case CONTROL_SAY_RESULT:
-        printf("result %" PRIu32 " %s %" PRIu64 " need=%" PRIu32 " %s\n",
+        printf("result %" PRIu32 " %s %" PRIu64 " need=%" PRIu32 ",%" PRIu64
+               " %s\n",
             event->of.result.number, outcomes[event->of.result.outcome],
             event->of.result.revision, event->of.result.voters.need,
-            event->of.result.why);
+            event->of.result.voters.revision, event->of.result.why);
         break;
     case CONTROL_SAY_STATE:
         say_state(&event->of.state);
@@ -111,20 +115,47 @@ fill_voters(struct control_voters *voters, char *words[], unsigned n)
     return voters->n > 0;
 }
 
+static bool
+fill_primary(struct control_primary *primary, char *words[])
+{
+    primary->term = (uint32_t)number(words[3]);
+    primary->revision = number(words[4]);
+    primary->boot = (uint64_t)getpid();
+    strcpy(primary->client.text, "127.0.0.1:11211");
+    return node_name_set(&primary->node, words[2], strlen(words[2]));
+}
+
+static bool
+fill_take(struct control_request *request, char *words[], unsigned n)
+{
+    struct control_voters *voters = &request->of.take.voters;
+    request->ask = CONTROL_TAKE;
+    request->of.take.term_revision = number(words[5]);
+    for (unsigned i = 7; i < n && voters->n < CONTROL_VOTERS_MAX; i++) {
+        voters->term = (uint32_t)number(words[3]);
+        voters->need = (uint32_t)number(words[6]);
+        (void)node_name_set(
+            &voters->node[voters->n++], words[i], strlen(words[i]));
+    }
+    return fill_primary(&request->of.take.primary, words);
+}
+
 /* False where the line is no request. */
 static bool
 fill(struct control_request *request, char *words[], unsigned n)
 {
-    struct control_primary *primary = &request->of.take.primary;
     request->number = (uint32_t)number(words[1]);
-    if (strcmp(words[0], "take") == 0 && n == 6) {
-        request->ask = CONTROL_TAKE;
-        primary->term = (uint32_t)number(words[3]);
-        primary->revision = number(words[4]);
-        primary->boot = (uint64_t)getpid();
-        request->of.take.term_revision = number(words[5]);
-        strcpy(primary->client.text, "127.0.0.1:11211");
-        return node_name_set(&primary->node, words[2], strlen(words[2]));
+    if (strcmp(words[0], "take") == 0 && n >= 6) {
+        return fill_take(request, words, n);
+    }
+    if (strcmp(words[0], "keep") == 0 && n == 6) {
+        request->ask = CONTROL_KEEP;
+        request->of.keep.term_revision = number(words[5]);
+        return fill_primary(&request->of.keep.primary, words);
+    }
+    if (strcmp(words[0], "hand") == 0 && n == 3) {
+        request->ask = CONTROL_HAND;
+        return node_name_set(&request->of.hand.to, words[2], strlen(words[2]));
     }
     if (strcmp(words[0], "give_up") == 0) {
         request->ask = CONTROL_GIVE_UP;
@@ -234,11 +265,19 @@ main(int argc, char *argv[])
     struct run_config config = {.agent = {.prefix = argv[1],
                                     .ttl_s = (uint32_t)number(argv[2]),
                                     .hang_ms = (uint32_t)number(argv[3])},
+        .holds_calls = true,
         .http = {.timeout_ms = (uint32_t)number(argv[4])}};
-    if (argc > 8 && strncmp(argv[at], "http", 4) != 0) {
+    if (argc > 8 && argv[at][0] == '/') {
         config.http.ca = read_pem(argv[at++]);
         config.http.cert = read_pem(argv[at++]);
         config.http.key = read_pem(argv[at++]);
+    }
+    if (at < argc && strncmp(argv[at], "user=", 5) == 0) {
+        if (!login_read_user(
+                argv[at] + 5, strlen(argv[at] + 5), &config.user)) {
+            return EXIT_FAILURE;
+        }
+        at++;
     }
     for (; at < argc && http_is_endpoint(argv[at]); at++) {
         config.http.endpoint[config.http.n_endpoints++] = argv[at];
@@ -249,7 +288,7 @@ main(int argc, char *argv[])
         return EXIT_FAILURE;
     }
     node.is_beating = true;
-    control_pair_init(&node.pair, fd, hear, &node);
+    control_pair__init(&node.pair, fd, hear, &node);
     for (;;) {
         struct pollfd fds[2] = {
             {.fd = 0, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
@@ -258,6 +297,6 @@ main(int argc, char *argv[])
         if (fds[0].revents != 0) {
             read_lines(&node);
         }
-        control_pair_turn(&node.pair);
+        control_pair__turn(&node.pair);
     }
 }

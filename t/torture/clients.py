@@ -33,7 +33,7 @@ SCHEMA = (
     "add column sides side_id primarykey",
 )
 DEFAULT_C = 7
-STOPPING = "SERVER_ERROR the server is stopping"
+STOPPING = "SERVER_ERROR the server is stopping or starts anew: try again"
 UNSURE = "SERVER_ERROR outcome unknown"  # made: any other is not
 LATE = UNSURE + ", the disk is slow"
 

@@ -52,6 +52,7 @@ class Network:
         need_root("ip", "tc", "nsenter")
         self.names = list(names)
         self.faults = []  # how each is undone
+        self.files = {}   # the namespaces, open
 
     def __enter__(self):
         self.before = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -73,6 +74,9 @@ class Network:
         return self
 
     def __exit__(self, *_):
+        for file in self.files.values():
+            os.close(file)
+        self.files = {}
         for name in self.names:
             subprocess.run(["ip", "netns", "delete", self.title(name)],
                            stderr=subprocess.DEVNULL, check=False)
@@ -97,12 +101,29 @@ class Network:
            inside=inside)
         for device in ("eth0", "lo"):
             ip("link", "set", device, "up", inside=inside)
+        self.files[name] = os.open(inside, os.O_RDONLY | os.O_CLOEXEC)
+
+    def join_starter(self):
+        """Where this program was started the machines can be reached, too;
+        its address there."""
+        name, address = "tallyd-%d" % os.getpid(), "10.77.0.253"
+        starter = "/proc/%d/fd/%d" % (os.getpid(), self.before)
+        ip("link", "add", cable("starter"), "type", "veth", "peer", "name",
+           name, "netns", starter)
+        ip("link", "set", cable("starter"), "master", BRIDGE, "up")
+        ip("address", "add", address + "/24", "dev", name, inside=starter)
+        ip("link", "set", name, "up", inside=starter)
+        return address
 
     def address(self, name):
         return "10.77.0.%d" % (1 + self.names.index(name))
 
     def wrapper(self, name):
         return ["nsenter", "--net=" + self.path(name)]
+
+    def enter(self, name):
+        """The thread that calls this is on that machine from now on."""
+        change(LIBC.setns, self.files[name], CLONE_NEWNET)
 
     def cut(self, name):
         """Nobody hears of it any more; nothing is told to anybody."""
@@ -121,6 +142,27 @@ class Network:
         """Neither hears the other."""
         self.lose(name, other)
         self.lose(other, name)
+
+    def filter(self, name, other, what):
+        """What name is sent by other meets that statement of nft(8)."""
+        inside = ["nsenter", "--net=" + self.path(name), "nft"]
+        table = "from-" + other
+        rules = ("table ip %s { chain input { type filter hook input "
+                 "priority 0; policy accept; ip saddr %s %s; }; }" % (
+                     table, self.address(other), what))
+        subprocess.run(inside + [rules], check=True)
+        self.faults.append(lambda: subprocess.run(
+            inside + ["delete", "table", "ip", table], check=True))
+
+    def reset(self, name, other):
+        """What either sends to the other over TCP ends the connection."""
+        for one, sender in ((name, other), (other, name)):
+            self.filter(one, sender, "meta l4proto tcp reject with tcp reset")
+
+    def shed(self, name, other, percent):
+        """Of what name sends to other so much gets lost."""
+        self.filter(other, name,
+                    "numgen random mod 100 < %d drop" % percent)
 
     def slow(self, name, rate):
         """What it sends comes no faster: rate as tc(8) has it, 1mbit."""

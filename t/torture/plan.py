@@ -3,6 +3,7 @@
 small counts and for t/torture/run with large ones."""
 
 import concurrent.futures
+import contextlib
 import errno
 import os
 import random
@@ -13,16 +14,21 @@ import cold_likes
 import damage
 import devices
 import episodes
+import failover
 import faults
 import history_batch
 import kill
 import late
 import likes
+import node_points
+import oracle
 import order
 import points
 import power
 import reads
 import replicas
+import reshard
+import reshard_by_hand
 import server
 import slow
 import tap
@@ -31,6 +37,7 @@ from disk import MIB
 SEED = int(os.environ.get("SEED", random.SystemRandom().randrange(10**9)))
 CHUNK = 50
 HISTORIES_CHUNK = 1000
+BY_HAND_TRIES = 4
 JOBS = 2  # points at a time: most of a point is waiting
 
 
@@ -489,6 +496,52 @@ def add_replicas(count, away_s=AWAY_S, cut_off=CUT_OFF):
             % cut_off, run_behind, cut_off)
 
 
+def add_node_points(count):
+    """Calls of each scene of node_points.py at which a node ends; 0: all."""
+    for title, kind in node_points.SCENES.items():
+        if count > 0:
+            tap.add("%s: ended at %d calls" % (title, count),
+                    run_some_node_points, kind, count)
+            continue
+        for way in points.WAYS:
+            tap.add("%s: %s every call" % (title, way),
+                    run_all_node_points, kind, way)
+    for kind in (node_points.Stale, node_points.Cut):
+        tap.add("%s: strace and the preloaded library count the same calls"
+                % kind.__name__.lower(), run_same_node_count, kind)
+
+
+@contextlib.contextmanager
+def scene_of(kind):
+    scene = kind(SEED)
+    try:
+        yield scene
+    finally:
+        scene.remove()
+
+
+def run_some_node_points(kind, count):
+    note_seed()
+    with scene_of(kind) as scene:
+        met, counts = node_points.some_points(
+            scene, random.Random("%s %d" % (kind.__name__, SEED)), count)
+    tap.note("%d of %d were met; calls: %s" % (met, count, counts))
+    tap.check(met > 0, "no point was met")
+
+
+def run_all_node_points(kind, way):
+    note_seed()
+    with scene_of(kind) as scene:
+        tap.note("%d calls" % node_points.all_points(scene, way, tell))
+
+
+def run_same_node_count(kind):
+    with scene_of(kind) as scene:
+        shim, strace = node_points.same_count(scene)
+    for call, number in strace.items():
+        tap.equal(shim[call], number, call)
+
+
 def add_machines(count):
     """What does."""
     add_rounds(count, True)
@@ -526,3 +579,79 @@ def run_behind(cut_off):
 def run_lost_tail(count):
     note_seed()
     replicas.lost_tail(count, SEED, tell=tell)
+
+
+def add_reshards(count):
+    """count moves of ids to another group, of each rule in turn."""
+    for number in range(count):
+        rule = reshard.RULES[number % len(reshard.RULES)]
+        tap.add("ids move to another group, by %s, number %d" % (
+            rule, number + 1), run_reshard, SEED + number, rule)
+
+
+def add_reshard_harness():
+    """Ids that are moved by hand, well, and with something left out."""
+    tap.add("ids move to another group by hand", run_by_hand, None)
+    for name, what in reshard_by_hand.LEFT_OUT.items():
+        tap.add("ids move without " + what, run_by_hand, name)
+
+
+def run_by_hand(leaves_out):
+    """What is left out may do no harm once."""
+    note_seed()
+    for number in range(BY_HAND_TRIES if leaves_out else 1):
+        try:
+            tap.note(reshard.round_of(
+                SEED + number, mover=lambda world: reshard_by_hand.ByHand(
+                    world, reshard.NAMES, leaves_out)))
+        except oracle.Lost as error:
+            if leaves_out:
+                tap.note(str(error)[:300])
+                return
+            raise
+    tap.check(not leaves_out, "it was not seen")
+
+
+def run_reshard(seed, rule):
+    tap.note("SEED=%d" % seed)
+    acked, runs, refused_s, log = reshard.round_of(seed, rule)
+    tap.note("%d changes acknowledged, %d runs of tallyctl, refused for %.3f s "
+             "at most; %s" % (acked, runs, refused_s, ", ".join(log)))
+
+
+FAILOVER_ROUNDS = 25  # of a test
+# Of 6.20 in the specification; on demand, of each kind so many.
+FAILOVERS = {"partition": 200, "kill": 300, "stop": 100, "etcd": 30,
+             "double": 100, "switch": 30, "candidate": 100, "clock": 20,
+             "lost": 30}
+OUTAGE_S = 60
+
+
+def add_failovers(counts, has_root, outage_s=OUTAGE_S):
+    """counts: {kind: rounds}; has_root: each on a machine of its own."""
+    for kind, count in counts.items():
+        part = 0
+        if kind == "clock" and not failover.faketime():
+            continue
+        while count > 0 and (has_root or kind != "partition"):
+            some = min(count, FAILOVER_ROUNDS)
+            tap.add("a group that decides by itself who leads%s: %d rounds of "
+                    "%s%s" % (" on machines of its own" if has_root else "",
+                              some, kind, ", part %d" % part if part else ""),
+                    run_failovers, some, SEED + part, has_root, kind,
+                    outage_s)
+            count -= some
+            part += 1
+
+
+def add_any_failovers(count, has_root, outage_s):
+    """count rounds of any kind, by seed."""
+    tap.add("a group that decides by itself who leads%s: %d rounds" % (
+        " on machines of its own" if has_root else "", count),
+        run_failovers, count, SEED, has_root, None, outage_s)
+
+
+def run_failovers(count, seed, has_root, kind, outage_s):
+    note_seed()
+    world = failover.rounds(count, seed, has_root, kind, outage_s, tell=tell)
+    tap.note(world.report())

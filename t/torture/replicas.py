@@ -15,6 +15,11 @@ primary by hand, while the old one is gone or goes on. Then all is mended, and
 Only one node is harmed at a time, for with one copy more than the primary's no
 more is promised.
 
+In a third of the worlds (is_rich) there is more beside all that: 10,000 who
+number their changes, producers that are dropped and come again, dumps, and
+records that fill an eighth of the primary's memory, which is what its replicas
+have: they seal, and it does not.
+
 Without root the three are processes of one machine, and there is no cut of
 network or power.
 """
@@ -40,13 +45,25 @@ from tap import equal
 
 NAMES = "abc"
 DISK_BYTES = 384 * MIB
-COUNTERS = ("lanes", "sides", "numb")
+COUNTERS = ("lanes", "sides", "numb", "bulk")
+BULK_LOOKS = 1 / 3 # of rounds behind which bulk is compared, too
 NUMB = ("add counter numb",
         "add column numb numb_id primarykey",
         "add column numb n max=64 suffix=nn")
 NUMB_CELLS = 30
 APART_IDS = 300
 NUMB_DEPTH = 8
+PRODUCERS = 10000
+PRODUCERS_DEPTH = 500
+RICH = ("--hot-memory=128m", "--max-producers=16384")
+RICH_SMALL = ("--hot-memory=16m", "--max-producers=16384")
+BULK = ("add counter bulk",
+        "add column bulk bulk_id primarykey",
+        *("add column bulk bulk_%d max=64 suffix=b%d" % (n, n)
+          for n in range(8)))
+BULK_RECORDS = 180000 # more than RICH_SMALL has room for
+BULK_PIECE = 5000
+BULK_TURN = 200       # changes of them at a time
 LOAD_S_MAX = 0.6
 HARM_S_MAX = 1.5
 TIMEOUT_S = 2    # --repl-timeout: a peer that says nothing is gone
@@ -62,13 +79,14 @@ class Numbered:
     """A client that numbers its changes, and asks whoever may be the primary
     until each is answered."""
 
-    def __init__(self, name, source, world):
+    def __init__(self, name, source, world, ids=range(1, NUMB_CELLS + 1)):
         self.name = name
         self.source = source
         self.world = world
+        self.cells = ["%d.nn" % number for number in ids]
         self.number = 0
         self.count = {}    # cell: changes
-        self.pending = []  # (number, cell)
+        self.pending = []  # (PRODUCER:NUMBER, cell)
         self.is_over = threading.Event()
         self.fault = None
         self.thread = None
@@ -94,7 +112,7 @@ class Numbered:
             if not self.pending:
                 self.plan()
             connection.send("".join(
-                "incr numb %s 1 tx=%s:%d\r\n" % (cell, self.name, number)
+                "incr numb %s 1 tx=%s\r\n" % (cell, number)
                 for number, cell in self.pending))
             left = []
             for number, cell in self.pending:
@@ -115,9 +133,12 @@ class Numbered:
     def plan(self):
         for _ in range(NUMB_DEPTH):
             self.number += 1
-            cell = "%d.nn" % (1 + self.source.randrange(NUMB_CELLS))
-            self.pending.append((self.number, cell))
-            self.count[cell] = self.count.get(cell, 0) + 1
+            self.add("%s:%d" % (self.name, self.number))
+
+    def add(self, number):
+        cell = self.source.choice(self.cells)
+        self.pending.append((number, cell))
+        self.count[cell] = self.count.get(cell, 0) + 1
 
     def end(self):
         """What it began is answered."""
@@ -130,6 +151,44 @@ class Numbered:
             raise Lost(self.fault)
 
 
+class Many(Numbered):
+    """So many of them in one: each change is another producer's."""
+
+    def plan(self):
+        for _ in range(PRODUCERS_DEPTH):
+            turn, producer = divmod(self.number, PRODUCERS)
+            self.number += 1
+            self.add("%s-%d:%d" % (self.name, producer, turn + 1))
+
+
+class Dropped(Numbered):
+    """One whose producer is dropped after each change, so that the same number
+    is one more change."""
+
+    has_changed = False
+
+    def talk(self, connection):
+        while self.pending or not self.is_over.is_set():
+            if self.has_changed:
+                answer = connection.ask("drop producer " + self.name)
+                # of one that is said again: it had been done
+                if answer not in ("DELETED", "CLIENT_ERROR no such producer"):
+                    self.need_error(answer)
+                    time.sleep(RETRY_S)
+                    return
+                self.has_changed = False
+            if not self.pending:
+                self.add(self.name + ":1")
+            [(number, cell)] = self.pending
+            answer = connection.ask("incr numb %s 1 tx=%s" % (cell, number))
+            if not answer.isdigit():
+                self.need_error(answer)
+                time.sleep(RETRY_S)
+                return
+            self.pending = []
+            self.has_changed = True
+
+
 class Clients:
     """Those of all kinds, some that number their changes among them."""
 
@@ -138,9 +197,14 @@ class Clients:
         self.numbered = [
             Numbered("app%d" % n, random.Random(source.getrandbits(32)), world)
             for n in range(3)]
+        if world.is_rich:
+            self.numbered += [
+                kind(name, random.Random(source.getrandbits(32)), world)
+                for kind, name in ((Many, "many"), (Dropped, "dropped"))]
 
-    def declare(self, connection):
-        connection.tell(*SCHEMA, *NUMB)
+    @staticmethod
+    def declare(connection):
+        connection.tell(*SCHEMA, *NUMB, *BULK)
 
     def start(self, connect):
         self.crowd.start(connect)
@@ -179,6 +243,7 @@ class World:
         self.source = random.Random("%s %s" % (seed, mode))
         self.network = Network(NAMES) if has_root else None
         self.kind = kind
+        self.is_rich = self.source.random() < 1 / 3
         self.options = [*OPTIONS, "--sync=" + mode,
                         "--commit-timeout=%d" % COMMIT_S]
         self.cluster = Cluster(0)
@@ -198,6 +263,8 @@ class World:
             self.cluster.__enter__()
             with self.connect() as connection:
                 self.clients.declare(connection)
+                if self.is_rich:
+                    self.fill(connection)
         except BaseException:
             self.__exit__(RuntimeError)
             raise
@@ -211,12 +278,26 @@ class World:
             if self.network:
                 self.network.__exit__()
 
+    def fill(self, connection):
+        """More than a replica has memory for."""
+        source = random.Random(self.source.getrandbits(32))
+        for first in range(0, BULK_RECORDS, BULK_PIECE):
+            connection.send("".join("set bulk %d%s\r\n" % (
+                id, (" %d" * 8) % tuple(source.getrandbits(63)
+                                        for _ in range(8)))
+                for id in range(first, first + BULK_PIECE)))
+            for _ in range(BULK_PIECE):
+                need_line(connection, b"STORED")
+
     def add(self, name):
+        options = self.options
+        if self.is_rich:
+            options = [*options, *(RICH_SMALL if self.cluster.nodes else RICH)]
         if self.network is None:
-            self.cluster.add(name, *self.options)
+            self.cluster.add(name, *options)
             return
         node = self.cluster.add(
-            name, *self.options, "--insecure", "--repl-insecure",
+            name, *options, "--insecure", "--repl-insecure",
             "--repl-listen=" + self.network.address(name),
             place=Disk(self.kind, DISK_BYTES), repl_port=11213,
             address=self.network.address(name),
@@ -367,18 +448,52 @@ class World:
         except (server.Closed, OSError):
             pass
 
+    def change_bulk(self):
+        """One column each, of records that may be sealed at one and not at
+        another node."""
+        source = random.Random(self.source.getrandbits(32))
+        try:
+            with self.connect() as connection:
+                connection.send("".join("incr bulk %d.b%d 1\r\n" % (
+                    source.randrange(BULK_RECORDS), source.randrange(8))
+                    for _ in range(BULK_TURN)))
+                for _ in range(BULK_TURN):
+                    connection.line()
+        except (server.Closed, OSError):
+            pass
+
+    def dump(self):
+        """Of one that may end, or stand, meanwhile."""
+        node = self.source.choice(self.cluster.nodes)
+        what = self.source.choice(
+            ("lanes", "numb", "bulk 0 %d" % BULK_PIECE))
+        try:
+            with node.connect() as connection:
+                connection.send("dump counter %s\r\n" % what)
+                while True:
+                    line = connection.line()
+                    if line == b"END" or line.startswith(b"SERVER_ERROR"):
+                        return
+        except (server.Closed, OSError):
+            pass
+
     def round(self):
         self.clients.start(self.connect)
         time.sleep(self.source.uniform(0.05, LOAD_S_MAX))
-        helper = threading.Thread(target=self.tend, daemon=True)
-        helper.start()
+        helpers = [threading.Thread(target=what, daemon=True) for what in (
+            (self.tend, self.dump, self.change_bulk) if self.is_rich
+            else (self.tend,))]
+        for helper in helpers:
+            helper.start()
         self.source.choice((self.harm_replica, self.harm_primary,
                             self.replace, self.replace, self.switch))()
         time.sleep(self.source.uniform(0, LOAD_S_MAX))
-        helper.join()
+        for helper in helpers:
+            helper.join()
         self.clients.end_crowd()
         self.clients.end_numbered()
-        self.cluster.need_same(*COUNTERS)
+        self.cluster.need_same(*(
+            COUNTERS if self.source.random() < BULK_LOOKS else COUNTERS[:-1]))
         self.acked += self.clients.crowd.acked()
         self.clients.settle(self.connect, lambda journal: journal.low())
 

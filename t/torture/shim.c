@@ -331,6 +331,51 @@ __openat64_2(int dir_fd, const char *path, int flags)
     return open_at("openat64", dir_fd, path, flags, 0);
 }
 
+/* What is another descriptor of a file is watched as that one is. */
+
+static int
+copied(int fd, int copy)
+{
+    return opened(
+        copy, fd >= 0 && fd < FDS ? (enum watch)watched[fd] : NOBODYS);
+}
+
+static int
+control_of(const char *name, int fd, int command, void *argument)
+{
+    int result = REAL(int (*)(int, int, ...), name)(fd, command, argument);
+
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC
+        ? copied(fd, result)
+        : result;
+}
+
+#define ARGUMENT_OF(last)                                                     \
+    va_list list;                                                             \
+    va_start(list, last);                                                     \
+    void *argument = va_arg(list, void *);                                    \
+    va_end(list);
+
+int
+fcntl(int fd, int command, ...)
+{
+    ARGUMENT_OF(command)
+    return control_of("fcntl", fd, command, argument);
+}
+
+int
+fcntl64(int fd, int command, ...)
+{
+    ARGUMENT_OF(command)
+    return control_of("fcntl64", fd, command, argument);
+}
+
+int
+dup(int fd)
+{
+    return copied(fd, REAL(int (*)(int), "dup")(fd));
+}
+
 int
 close(int fd)
 {

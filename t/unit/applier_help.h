@@ -56,14 +56,17 @@ ship_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
     return 0;
 }
 
-/* Puts what the primary's log has to the replica, up to a batch. */
-static inline void
-ship_to(struct pair *pair, uint64_t ship_to)
+/* Hands each batch that the primary's log has to batch_fn. What replay_run
+ * says. */
+static inline int
+replay_primary(struct pair *pair,
+    int (*batch_fn)(
+        void *context, uint64_t seq, const uint8_t *payload, size_t len),
+    void *context)
 {
     struct rig *rig = &pair->primary;
     struct replay_end end;
     uint64_t seq = rig_stat(rig, "last_seq");
-    pair->ship_to = ship_to;
     ck_assert_int_eq(rig_commit(rig, seq), STORE_COMMITTED);
     const struct replay replay = {.disk = rig->data.disk,
         .logger = &rig->logger,
@@ -71,9 +74,17 @@ ship_to(struct pair *pair, uint64_t ship_to)
         .histories = &pair->manifest.histories,
         .number = pair->manifest.log_number,
         .last_seq = seq,
-        .batch_fn = ship_batch,
-        .context = pair};
-    ck_assert_int_eq(replay_run(&replay, &end), 0);
+        .batch_fn = batch_fn,
+        .context = context};
+    return replay_run(&replay, &end);
+}
+
+/* Puts what the primary's log has to the replica, up to a batch. */
+static inline void
+ship_to(struct pair *pair, uint64_t ship_to)
+{
+    pair->ship_to = ship_to;
+    ck_assert_int_eq(replay_primary(pair, ship_batch, pair), 0);
     ck_assert_uint_eq(pair->shipped, ship_to);
 }
 

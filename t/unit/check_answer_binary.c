@@ -234,7 +234,7 @@ START_TEST(test_unsure)
     struct buf text = {0};
     for (int err = 1; err < ERR_COUNT; err++) {
         bool is_unsure = err == ERR_UNSURE || err == ERR_UNSURE_SLOW ||
-            err == ERR_UNSURE_COPIES;
+            err == ERR_UNSURE_COPIES || err == ERR_UNSURE_PRIMARY;
         const char *words = err_text(err);
         ck_assert_int_eq(
             refuse(BINARY_INCREMENTQ, err, &text) == 0xa3, is_unsure);

@@ -130,6 +130,14 @@ change_numbered(struct pair *pair)
         (void)drop(&pair->primary, name);
         return;
     }
+    if (below(pair, 10) == 0) {
+        struct seen_window seen = {0};
+        for (uint64_t n = 1 + below(pair, 10); n > 0; n--) {
+            seen_add(&seen, below(pair, 3000));
+        }
+        ck_assert_int_eq(join(&pair->primary, name, &seen), 0);
+        return;
+    }
     (void)number_change(
         &pair->primary, below(pair, IDS) * 5, name, below(pair, 3000));
 }
@@ -248,6 +256,21 @@ expect_numbers(struct pair *pair)
     }
 }
 
+/* What was seen of producers is the same. */
+static void
+expect_producers(struct pair *pair)
+{
+    unsigned n = 0;
+    for (char c = 'a'; c < 'a' + 5; c++) {
+        char name[] = {'p', c, '\0'};
+        struct seen_window a = joined(&pair->primary, name);
+        struct seen_window b = joined(&pair->replica, name);
+        ck_assert_mem_eq(&a, &b, sizeof a);
+        n += !seen_is_empty(&a);
+    }
+    ck_assert_uint_gt(n, 0);
+}
+
 /* Has the replica seal the counter in a slot, while its schema changes. */
 static void
 seal_replica(struct pair *pair, unsigned slot)
@@ -306,6 +329,7 @@ START_TEST(test_random)
     store_verify(pair.replica.store);
     ck_assert(pair_is_equal(&pair));
     expect_numbers(&pair);
+    expect_producers(&pair);
     ck_assert_uint_gt(rig_cold_stat(&pair.replica, "seals"), 0);
     /* as its own log has it */
     ck_assert_int_eq(rig_close(&pair.replica), 0);
@@ -313,6 +337,7 @@ START_TEST(test_random)
     ck_assert_uint_eq(store_applied(pair.replica.store), pair.shipped);
     ck_assert(pair_is_equal(&pair));
     expect_numbers(&pair);
+    expect_producers(&pair);
     pair_fini(&pair);
 }
 END_TEST
@@ -420,19 +445,7 @@ put_once(void *context, uint64_t seq, const uint8_t *payload, size_t len)
 static void
 ship_until_full(struct pair *pair)
 {
-    struct rig *rig = &pair->primary;
-    struct replay_end end;
-    uint64_t seq = rig_stat(rig, "last_seq");
-    ck_assert_int_eq(rig_commit(rig, seq), STORE_COMMITTED);
-    const struct replay replay = {.disk = rig->data.disk,
-        .logger = &rig->logger,
-        .epoch = pair->manifest.epoch,
-        .histories = &pair->manifest.histories,
-        .number = pair->manifest.log_number,
-        .last_seq = seq,
-        .batch_fn = put_once,
-        .context = pair};
-    ck_assert_int_eq(replay_run(&replay, &end), ERR_LOG_FULL);
+    ck_assert_int_eq(replay_primary(pair, put_once, pair), ERR_LOG_FULL);
 }
 
 /* The queue is full while an edit waits for a reader, and then the connection
@@ -499,6 +512,8 @@ START_TEST(test_refused)
     ck_assert_int_eq(drop(&pair.replica, "pa"), ERR_NOT_PRIMARY);
     ck_assert_int_eq(store_producer(pair.replica.store, "p", 1, &producer),
         ERR_NOT_PRIMARY);
+    struct seen_window seen = {.high = 1, .bit = {2}};
+    ck_assert_int_eq(join(&pair.replica, "p", &seen), ERR_NOT_PRIMARY);
     const uint8_t none[] = {0};
     ck_assert_int_eq(
         store_put_batch(pair.replica.store, pair.shipped, none, sizeof none),

@@ -151,6 +151,10 @@ static const struct exchange loading[] = {
     {"incr a 1\r\ndelete a noreply\r\nflush_all", LOADING LOADING},
     {"incr nosuch 1.n 1 tx=p:1\r\ndecr nosuch 1.n 1 noreply\r\nversion",
         LOADING "VERSION test\r\n"},
+    {"set nosuch 1.n 1\r\nadd nosuch 1.n:7 1 tx=p:1\r\nset nosuch 1 a=1 b=2",
+        LOADING LOADING LOADING},
+    {"delete nosuch 1\r\ndelete nosuch 1.n tx=p:1", LOADING LOADING},
+    {"numbers p 1 1\r\ndump numbers", LOADING LOADING},
     {"add counter new\r\nshow counters\r\nshow counter weibo",
         LOADING LOADING LOADING},
     {"version\r\nverbosity 1\r\nnonsense", "VERSION test\r\nOK\r\nERROR\r\n"},
@@ -176,7 +180,8 @@ static const struct exchange replica[] = {
         NOT_PRIMARY NOT_PRIMARY NOT_PRIMARY},
     {"add counter new\r\nadd counter weibo\r\ndrop counter weibo weibo",
         NOT_PRIMARY NOT_PRIMARY NOT_PRIMARY},
-    {"drop producer p", NOT_PRIMARY},
+    {"drop producer p\r\nnumbers p 1 1\r\ndump numbers",
+        NOT_PRIMARY NOT_PRIMARY "END\r\n"},
     {"incr nosuch 1.n 1 tx=p:1\r\ndecr nosuch 1.n 1", NOT_PRIMARY NOT_PRIMARY},
     {"set a 0 0 1\r\n1", NOT_PRIMARY},
     {"add a 0 0 1\r\n1", NOT_PRIMARY},
@@ -323,6 +328,8 @@ struct fake_group {
     bool is_fresh;
     int err;
     char address[GROUP_ADDRESS_MAX + 1]; /* of the last order */
+    struct group_failover failover;      /* the last one; its err and why are
+                                          * answered */
     uint64_t seq;                        /* of the last wait */
 };
 
@@ -344,6 +351,17 @@ fake_order(struct group *group, struct group_order *order)
     struct fake_group *fake = (struct fake_group *)group;
     memcpy(fake->address, order->address, sizeof fake->address);
     order->err = fake->err;
+    return STORE_DONE;
+}
+
+static enum store_answer
+fake_failover(struct group *group, struct group_failover *failover)
+{
+    struct fake_group *fake = (struct fake_group *)group;
+    failover->err = fake->failover.err;
+    memcpy(failover->why, fake->failover.why, sizeof failover->why);
+    fake->failover.to = failover->to;
+    fake->failover.is_forced = failover->is_forced;
     return STORE_DONE;
 }
 
@@ -384,6 +402,68 @@ static const struct exchange orders[] = {
     {"wait 1 -1", BAD_WAIT},
 };
 
+/* Where etcd says who is primary. */
+static const struct exchange automatic[] = {
+    {"replicaof no one",
+        "SERVER_ERROR etcd decides who leads this group, see failover\r\n"},
+    {"replicaof db2:5",
+        "SERVER_ERROR etcd decides who leads this group, see failover\r\n"},
+    {"incr 1.cntcm 1\r\nset a 0 0 1\r\n1",
+        "SERVER_ERROR no primary at the moment, try again\r\n"
+        "SERVER_ERROR no primary at the moment, try again\r\n"},
+    {"ms a 1\r\n1", "SERVER_ERROR no primary at the moment, try again\r\n"},
+};
+
+START_TEST(test_failover)
+{
+    struct fake_group fake = {.group = {.primary_fn = fake_primary,
+                                  .is_fresh_fn = fake_is_fresh,
+                                  .failover_fn = fake_failover},
+        .primary = "",
+        .is_fresh = true};
+    struct held_dialog held;
+    open_held(&held);
+    hold_end(held.hold);
+    exchange(&held.dialog, "failover",
+        "CLIENT_ERROR this server has no copies on others, see --repl-port, "
+        "--replicaof\r\n");
+    struct outcomes *outcomes = hold_log(held.hold, false);
+    held.dialog.executor.group = &fake.group;
+    exchange(&held.dialog, "failover b",
+        "CLIENT_ERROR who is primary is said by replicaof here, see "
+        "--replicate\r\n");
+    fake.group.is_automatic = true;
+    outcomes_fail(outcomes, 0, ERR_NOT_PRIMARY);
+    PLAY(&held.dialog, automatic);
+    outcomes_fail(outcomes, 0, ERR_NO_PRIMARY); /* it leads, but may not */
+    fake.primary = "db1:11211";
+    exchange(&held.dialog, "incr 1.cntcm 1\r\nset a 0 0 1\r\n1\r\nget a",
+        "SERVER_ERROR no primary at the moment, try again\r\n"
+        "SERVER_ERROR no primary at the moment, try again\r\nEND\r\n");
+    exchange(&held.dialog, "failover", "OK\r\n");
+    ck_assert_uint_eq(fake.failover.to.len, 0);
+    ck_assert(!fake.failover.is_forced);
+    exchange(&held.dialog, "failover db-2 force", "OK\r\n");
+    ck_assert_uint_eq(fake.failover.to.len, 4);
+    ck_assert_mem_eq(fake.failover.to.text, "db-2", 4);
+    ck_assert(fake.failover.is_forced);
+    fake.failover.err = ERR_NOT_PRIMARY;
+    (void)strcpy(fake.failover.why, "not shown");
+    exchange(
+        &held.dialog, "failover b", "SERVER_ERROR not primary db1:11211\r\n");
+    fake.failover.err = ERR_NOT_HANDED;
+    (void)strcpy(fake.failover.why, "b is behind");
+    exchange(&held.dialog, "failover b",
+        "SERVER_ERROR not handed over (b is behind)\r\n");
+    fake.failover.why[0] = '\0';
+    fake.failover.err = ERR_CLOSED;
+    exchange(&held.dialog, "failover b",
+        "SERVER_ERROR the server is stopping or starts anew: try again\r\n");
+    outcomes_fail(outcomes, 0, 0);
+    close_held(&held);
+}
+END_TEST
+
 START_TEST(test_group)
 {
     struct fake_group fake = {.group = {.primary_fn = fake_primary,
@@ -411,7 +491,7 @@ START_TEST(test_group)
     ck_assert_uint_eq(fake.seq, 0);
     fake.err = ERR_CLOSED;
     exchange(&held.dialog, "replicaof no one",
-        "SERVER_ERROR the server is stopping\r\n");
+        "SERVER_ERROR the server is stopping or starts anew: try again\r\n");
     ck_assert_str_eq(fake.address, "");
     outcomes_fail(outcomes, 0, 0); /* a primary's reads are not old */
     exchange(
@@ -424,7 +504,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_batches, test_batch_limits,
-        test_dropped_under_a_batch, test_faults, test_group, test_unsaid,
-        test_acks};
+        test_dropped_under_a_batch, test_faults, test_group, test_failover,
+        test_unsaid, test_acks};
     return run_tests("batch", tests, COUNT_OF(tests));
 }

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-enum { REQUESTS = 8, EVENTS = 7 };
+enum { REQUESTS = 11, EVENTS = 7 };
 
 static unsigned
 make_requests(struct control_request out[REQUESTS])
@@ -26,6 +26,11 @@ make_requests(struct control_request out[REQUESTS])
     out[5] = take_request("a", CONTROL_TERM_MAX, 0, INT64_MAX);
     out[6] = voters_request(3, 2, 3, 9);
     out[7] = node_request("node-1.example");
+    out[8] = take_request("a", 1, 0, 0);
+    out[8].of.take.voters =
+        voters_request(1, 2, CONTROL_VOTERS_MAX, 0).of.voters;
+    out[9] = keep_request("a", CONTROL_TERM_MAX, 5, INT64_MAX);
+    out[10] = hand_request("b");
     return REQUESTS;
 }
 
@@ -210,7 +215,7 @@ START_TEST(test_pair)
     struct control_pair pair;
     int fds[2];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
-    control_pair_init(&pair, fds[0], hear, &heard);
+    control_pair__init(&pair, fds[0], hear, &heard);
     ck_assert_int_eq(control_pair_hear(fds[1], &got), EAGAIN);
     for (unsigned i = 0; i < make_requests(request); i++) {
         ck_assert(control_ask(&pair.control, &request[i]));
@@ -222,7 +227,7 @@ START_TEST(test_pair)
     for (unsigned i = 0; i < make_events(event); i++) {
         ck_assert_int_eq(control_pair_say(fds[1], &event[i]), 0);
     }
-    control_pair_turn(&pair);
+    control_pair__turn(&pair);
     ck_assert_uint_eq(heard.n, EVENTS);
     ck_assert_int_eq(heard.last, CONTROL_SAY_UNREACHABLE);
 
@@ -231,14 +236,14 @@ START_TEST(test_pair)
     ck_assert_int_eq(control_pair_say(fds[1], &event[4]), EAGAIN);
     while (control_ask(&pair.control, &request[7])) {
     }
-    control_pair_turn(&pair);
+    control_pair__turn(&pair);
     ck_assert(!heard.is_gone);
     while (control_pair_hear(fds[1], &got) == 0) {
     }
     ck_assert_int_eq(send(fds[0], "?", 1, 0), 1);
     ck_assert_int_eq(control_pair_hear(fds[1], &got), EBADMSG);
     ck_assert_int_eq(send(fds[1], "?", 1, 0), 1);
-    control_pair_turn(&pair);
+    control_pair__turn(&pair);
     ck_assert(heard.is_gone);
     ck_assert(!control_ask(&pair.control, &request[0]));
     close(fds[0]);

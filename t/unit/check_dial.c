@@ -22,22 +22,22 @@ START_TEST(test_addresses)
     static const char *const bad[] = {"", "a", "a:", ":1", "[]:1", "[:1",
         "[a:1", "a]:1", "a:0", "a:65536", "a:123456", "a:1x", "a b:1", "a\n:1",
         "a:-1", "a: 1", "::1:5", "2001:db8::7", "::1"};
-    char host[DIAL_ADDRESS_MAX + 1], port[DIAL_PORT_MAX + 1];
-    char is_long[DIAL_ADDRESS_MAX + 2];
+    char host[ADDRESS_MAX + 1], port[ADDRESS_PORT_MAX + 1];
+    char is_long[ADDRESS_MAX + 2];
 
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         ck_assert_msg(
-            dial_split(good[i].address, host, port), "%s", good[i].address);
+            address_split(good[i].address, host, port), "%s", good[i].address);
         ck_assert_str_eq(host, good[i].host);
         ck_assert_str_eq(port, good[i].port);
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        ck_assert_msg(!dial_split(bad[i], host, port), "%s", bad[i]);
+        ck_assert_msg(!address_split(bad[i], host, port), "%s", bad[i]);
     }
     memset(is_long, 'x', sizeof is_long);
     memcpy(is_long + sizeof is_long - 3, ":1", 3);
-    ck_assert(!dial_split(is_long, host, port));
-    ck_assert(dial_split(is_long + 1, host, port));
+    ck_assert(!address_split(is_long, host, port));
+    ck_assert(address_split(is_long + 1, host, port));
 }
 END_TEST
 

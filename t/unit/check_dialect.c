@@ -8,10 +8,17 @@
 #include <stdbool.h>
 
 #define SHOW_USAGE                                                            \
-    "ERROR \"CLIENT_ERROR usage: show counters, or show counter NAME\""
+    "ERROR \"CLIENT_ERROR usage: show counters, show counter NAME, or show "  \
+    "handovers\""
+#define HANDOVER_USAGE                                                        \
+    "ERROR \"CLIENT_ERROR usage: handover RULE to HOST:PORT, or handover "    \
+    "RULE here\""
+#define FEED_USAGE "ERROR \"CLIENT_ERROR usage: feed on, or feed off\""
 #define REPLICAOF_USAGE                                                       \
     "ERROR \"CLIENT_ERROR usage: replicaof HOST:PORT, or replicaof no one\""
+#define FAILOVER_USAGE "ERROR \"CLIENT_ERROR usage: failover [NODE] [force]\""
 #define WAIT_USAGE "ERROR \"CLIENT_ERROR usage: wait REPLICAS MILLISECONDS\""
+#define NUMBERS_USAGE "ERROR \"CLIENT_ERROR usage: numbers NAME HIGHEST BITS\""
 #define SEAL_USAGE "ERROR \"CLIENT_ERROR usage: seal COUNTER all\""
 #define DROP_USAGE                                                            \
     "ERROR \"CLIENT_ERROR usage: drop counter NAME NAME, drop column "        \
@@ -84,9 +91,25 @@ static const struct row shows[] = {
     {"seal weibo", SEAL_USAGE},
     {"seal weibo some", SEAL_USAGE},
     {"seal weibo all x", SEAL_USAGE},
+    {"dump numbers", "DUMP_NUMBERS"},
+    {"dump numbers 1",
+        "ERROR \"CLIENT_ERROR usage: dump counter NAME [FIRST LAST] "
+        "[of RULE]\""},
+    {"numbers app-1 9 3ff", "NUMBERS key=[app-1] words=[ 9 3ff]"},
+    {"numbers a/b 9 3ff", NUMBERS_USAGE},
+    {"numbers app-1 9", NUMBERS_USAGE},
+    {"numbers app-1 9 3ff 1", NUMBERS_USAGE},
+    {"numbers", NUMBERS_USAGE},
     {"digest weibo", "DIGEST key=[weibo]"},
     {"digest nosuch", "DIGEST key=[nosuch]"},
     {"digest", "ERROR \"CLIENT_ERROR usage: digest COUNTER\""},
+    {"backup begin", "BACKUP key=[begin]"},
+    {"backup end", "BACKUP"},
+    {"backup", "ERROR \"CLIENT_ERROR usage: backup begin, or backup end\""},
+    {"backup now",
+        "ERROR \"CLIENT_ERROR usage: backup begin, or backup end\""},
+    {"backup end 1",
+        "ERROR \"CLIENT_ERROR usage: backup begin, or backup end\""},
     {"digest weibo 1", "ERROR \"CLIENT_ERROR usage: digest COUNTER\""},
     {"replicaof a:1", "REPLICAOF key=[a:1]"},
     {"replicaof [::1]:5 ", "REPLICAOF key=[[::1]:5]"},
@@ -97,6 +120,31 @@ static const struct row shows[] = {
     {"replicaof no two", REPLICAOF_USAGE},
     {"replicaof a:1 b:1", REPLICAOF_USAGE},
     {"replicaof no one else", REPLICAOF_USAGE},
+    {"show handovers", "SHOW_HANDOVERS"},
+    {"show handovers x", SHOW_USAGE},
+    {"handover modulo:1/2 to a:1", "HANDOVER key=[modulo:1/2] words=[a:1]"},
+    {"handover  x  here ", "HANDOVER key=[x]"},
+    {"handover", HANDOVER_USAGE},
+    {"handover x", HANDOVER_USAGE},
+    {"handover x to", HANDOVER_USAGE},
+    {"handover x to a:1 b:1", HANDOVER_USAGE},
+    {"handover x here now", HANDOVER_USAGE},
+    {"handover x there", HANDOVER_USAGE},
+    {"feed on", "FEED number=1"},
+    {"feed off", "FEED"},
+    {"feed", FEED_USAGE},
+    {"feed in", FEED_USAGE},
+    {"feed on off", FEED_USAGE},
+    {"failover", "FAILOVER"},
+    {"failover  db-2 ", "FAILOVER key=[db-2]"},
+    {"failover force", "FAILOVER words=[force]"},
+    {"failover b force", "FAILOVER key=[b] words=[force]"},
+    {"failover b c", FAILOVER_USAGE},
+    {"failover b:1", FAILOVER_USAGE},
+    {"failover force b", FAILOVER_USAGE},
+    {"failover force force", FAILOVER_USAGE},
+    {"failover b force now", FAILOVER_USAGE},
+    {"failovers", NULL},
     {"wait 1 0", "WAIT words=[ 1 0]"},
     {"wait", WAIT_USAGE},
     {"wait 1", WAIT_USAGE},

@@ -112,6 +112,39 @@ START_TEST(test_connects)
 }
 END_TEST
 
+/* Whose address swallows everything does not keep others waiting. */
+START_TEST(test_at_once)
+{
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    unsigned deaf_port, port;
+    int deaf = open_listener(&deaf_port), listener = open_listener(&port);
+    int fill[8], pair_fd = start();
+    struct dial_request request = {.number = 1000};
+
+    ck_assert_int_eq(listen(deaf, 0), 0);
+    to.sin_port = htons((uint16_t)deaf_port);
+    for (size_t i = 0; i < sizeof fill / sizeof fill[0]; i++) {
+        fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)connect(fill[i], (struct sockaddr *)&to, sizeof to);
+    }
+    (void)snprintf(
+        request.address, sizeof request.address, "127.0.0.1:%u", deaf_port);
+    ck_assert_int_eq(dial__send_request(pair_fd, &request), 0);
+    (void)snprintf(
+        request.address, sizeof request.address, "127.0.0.1:%u", port);
+    struct dial_reply reply = ask(pair_fd, request.address);
+    ck_assert_int_ge(reply.fd, 0);
+    close(reply.fd);
+    for (size_t i = 0; i < sizeof fill / sizeof fill[0]; i++) {
+        close(fill[i]);
+    }
+    close(deaf);
+    close(listener);
+    close(pair_fd);
+}
+END_TEST
+
 START_TEST(test_refused)
 {
     char address[LABEL_BYTES + sizeof ":1"], here[64];
@@ -234,7 +267,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_connects, test_refused,
+    const TTest *const tests[] = {test_connects, test_at_once, test_refused,
         test_loopback_only, test_anywhere, test_end, test_parent_dies,
         test_no_user};
     return run_tests("dialler", tests, COUNT_OF(tests));

@@ -271,6 +271,69 @@ START_TEST(test_bounds)
 }
 END_TEST
 
+/* The ids of the rule that one of n servers has, of those from first on. */
+static int
+dump_rule(struct shown *out, struct rig *rig, const char *hash, unsigned i,
+    unsigned n, uint64_t first)
+{
+    char text[OWNS_RULE_BYTES];
+    struct owns *owns = NULL;
+    int len = snprintf(text, sizeof text, "%s:%u/%u", hash, i, n);
+    ck_assert_int_eq(owns_create_rule(text, (size_t)len, &owns), 0);
+    begin_dump(out, rig, first, UINT64_MAX);
+    out->dump.owns = owns;
+    int err = take_all(out, rig);
+    end_dump(out, rig);
+    for (size_t k = 0; k < out->n; k++) {
+        ck_assert(owns_has(owns, out->id[k]));
+    }
+    owns_destroy(&owns);
+    return err;
+}
+
+/* What the servers of a rule have, together, is all, each once. */
+static void
+expect_parts(struct rig *rig, const char *hash, unsigned n, uint64_t first)
+{
+    static struct shown all, part;
+    size_t at = 0;
+    begin_dump(&all, rig, first, UINT64_MAX);
+    ck_assert_int_eq(take_all(&all, rig), 0);
+    end_dump(&all, rig);
+    for (unsigned i = 0; i < n; i++) {
+        ck_assert_int_eq(dump_rule(&part, rig, hash, i, n, first), 0);
+        size_t k = 0;
+        for (size_t j = 0; j < part.n; j++) {
+            while (k < all.n && all.id[k] < part.id[j]) {
+                k++;
+            }
+            ck_assert(k < all.n && all.id[k] == part.id[j]);
+            ck_assert_uint_eq(all.value[k], part.value[j]);
+        }
+        at += part.n;
+    }
+    ck_assert_uint_eq(at, all.n);
+    ck_assert_uint_gt(at, 0);
+}
+
+START_TEST(test_rules)
+{
+    struct rig rig;
+    begin(&rig, (enum id_family)_i);
+    for (int cold = 0; cold < 2; cold++) {
+        expect_parts(&rig, "crc32a", 3, 0);
+        expect_parts(&rig, "modulo", 7, rig.history.id[RIG_IDS / 2]);
+        ck_assert_int_eq(rig_seal_all(&rig), 0);
+        for (size_t i = 0; i < RIG_IDS / 3; i++) {
+            set_one(&rig, "ax", i, 9);
+        }
+    }
+    expect_parts(&rig, "md5", 2, 0);
+    expect_parts(&rig, "modulo", 1, 0);
+    finish(&rig);
+}
+END_TEST
+
 /* Up to ids without a record, behind which their row goes on. */
 START_TEST(test_gaps)
 {
@@ -587,6 +650,7 @@ main(void)
     tcase_add_loop_test(tcase, test_everywhere, 0, ID_FAMILY_COUNT);
     tcase_add_test(tcase, test_memory_only);
     tcase_add_loop_test(tcase, test_bounds, 0, 2);
+    tcase_add_loop_test(tcase, test_rules, 0, ID_FAMILY_COUNT);
     tcase_add_test(tcase, test_gaps);
     tcase_add_test(tcase, test_reads_that_fail);
     tcase_add_test(tcase, test_damage);

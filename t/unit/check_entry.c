@@ -111,6 +111,30 @@ put_random(uint8_t *out, uint64_t *state, struct entry *entry,
         entry->kind = ENTRY_PRODUCER_DROPPED;
         entry->producer = random_serial(state);
         return entry_put_producer_dropped(out, entry->producer);
+    case 6:
+        entry->kind = ENTRY_PRODUCER_JOINED;
+        entry->producer = random_serial(state);
+        entry->seen = (struct seen_window){0};
+        for (uint64_t n = random_below(state, 40) + 1; n > 0; n--) {
+            seen_add(&entry->seen, random_below(state, 2000));
+        }
+        return entry_put_producer_joined(out, entry->producer, &entry->seen);
+    case 7:
+        entry->kind = ENTRY_ABOUT;
+        entry->about.serial = random_serial(state);
+        entry->about.n =
+            1 + (unsigned)random_below(state, ENTRY_ABOUT_PAIRS_MAX);
+        for (unsigned i = 0; i < entry->about.n; i++) {
+            entry->about.id[i] = random_number(state);
+            entry->about.member[i] = random_number(state);
+        }
+        return entry_put_about(out, &entry->about);
+    case 8:
+        entry->kind = ENTRY_ABOUT_ROLLED;
+        entry->rolled.serial = random_serial(state);
+        entry->rolled.first = random_number(state);
+        entry->rolled.lowest = entry->rolled.first / 2;
+        return entry_put_rolled(out, &entry->rolled);
     case 5:
         entry->kind = ENTRY_TERM;
         entry->term = random_term(state);
@@ -139,6 +163,23 @@ assert_same(const struct entry *a, const struct entry *b)
         ck_assert_uint_eq(a->name.len, b->name.len);
         ck_assert_mem_eq(a->name.text, b->name.text, a->name.len);
         ck_assert_uint_eq(a->producer, b->producer);
+        return;
+    case ENTRY_PRODUCER_JOINED:
+        ck_assert_mem_eq(&a->seen, &b->seen, sizeof a->seen);
+        ck_assert_uint_eq(a->producer, b->producer);
+        return;
+    case ENTRY_ABOUT:
+        ck_assert_uint_eq(a->about.serial, b->about.serial);
+        ck_assert_uint_eq(a->about.n, b->about.n);
+        ck_assert_mem_eq(
+            a->about.id, b->about.id, a->about.n * sizeof a->about.id[0]);
+        ck_assert_mem_eq(a->about.member, b->about.member,
+            a->about.n * sizeof a->about.member[0]);
+        return;
+    case ENTRY_ABOUT_ROLLED:
+        ck_assert_uint_eq(a->rolled.serial, b->rolled.serial);
+        ck_assert_uint_eq(a->rolled.first, b->rolled.first);
+        ck_assert_uint_eq(a->rolled.lowest, b->rolled.lowest);
         return;
     case ENTRY_PRODUCER_DROPPED:
         ck_assert_uint_eq(a->producer, b->producer);
@@ -290,6 +331,13 @@ START_TEST(test_producer_lengths)
         &name, "12345678901234567890123456789012", PRODUCER_NAME_MAX));
     ck_assert_uint_eq(
         entry_put_producer(out, UINT32_MAX, &name), ENTRY_PRODUCER_BYTES_MAX);
+    struct seen_window seen = {.high = 65, .bit = {0, 2}};
+    ck_assert_uint_eq(entry_put_producer_joined(out, 3, &seen), 13);
+    ck_assert_mem_eq(out, "\x1d\3\x41\2\0\2\0\0\0\0\0\0\0", 13);
+    seen.high = UINT64_MAX;
+    (void)memset(seen.bit, 0xff, sizeof seen.bit);
+    ck_assert_uint_eq(entry_put_producer_joined(out, UINT32_MAX, &seen),
+        ENTRY_PRODUCER_JOINED_BYTES_MAX);
 }
 END_TEST
 
@@ -336,7 +384,7 @@ reads(const uint8_t *bytes, size_t len, struct entry *out)
     return ok;
 }
 
-enum { ENDS = 9 };
+enum { ENDS = 10 };
 
 /* One of each kind; ends[] are the lengths of all that is whole. */
 static size_t
@@ -361,6 +409,9 @@ one_of_each(uint8_t *out, size_t ends[ENDS])
     ends[7] = len += entry_put_producer_dropped(out + len, 300);
     (void)node_name_set(&term.node, "n.1", 3);
     ends[8] = len += entry__put_term(out + len, &term);
+    struct seen_window seen = {.high = 700, .bit = {1}};
+    seen_add(&seen, 700);
+    ends[9] = len += entry_put_producer_joined(out + len, 300, &seen);
     return len;
 }
 
@@ -417,7 +468,7 @@ START_TEST(test_refused)
         {"\x06\1\1\1\1\1\1\1\1\1\1\1:", 13},               /* no safe one */
         {"\x06\1\1\1\1\1\1\1\1\1\x80\x80\x80\x80\x80\x20\1n",
             18},       /* what is before it is of it */
-        {"\x1d\1", 2}, /* uses of kind 5 to come */
+        {"\x25\1", 2}, /* uses of kind 5 to come */
         {"\xfd\1", 2},
         {"\x05\0\1\1", 4},         /* serial 0 */
         {"\x05\1\x80\x80\4\1", 6}, /* shard 2^16 */
@@ -427,11 +478,16 @@ START_TEST(test_refused)
         {"\x0d\1\2x", 4},          /* a cut one */
         {"\x0d\1\1:", 4},          /* no safe one */
         {"\x15\0", 2},
-        {"\x01\1\1\1", 4},                   /* no cells */
-        {"\x89\1\1\1", 4},                   /* 17 cells, one there */
-        {"\x09\1\0\1", 4},                   /* serial 0 */
-        {"\x09\1\x80\x80\x80\x80\x10\1", 8}, /* serial 2^32 */
-        {"\x09\x80\0\1\1", 5},               /* a long zero */
+        {"\x1d\0\1\1\0\2\0\0\0\0\0\0\0", 13}, /* serial 0 */
+        {"\x1d\1\1\0\0", 5},                  /* nothing was seen */
+        {"\x1d\1\1\1\0\1\0\0\0\0\0\0\0", 13}, /* not the highest */
+        {"\x1d\1\1\1\0\6\0\0\0\0\0\0\0", 13}, /* one above it */
+        {"\x1d\1\1\3\0\2\0\0\0\0\0\0\0", 13}, /* a word is missing */
+        {"\x01\1\1\1", 4},                    /* no cells */
+        {"\x89\1\1\1", 4},                    /* 17 cells, one there */
+        {"\x09\1\0\1", 4},                    /* serial 0 */
+        {"\x09\1\x80\x80\x80\x80\x10\1", 8},  /* serial 2^32 */
+        {"\x09\x80\0\1\1", 5},                /* a long zero */
         {"\x04\2\0", 3},
         {"\x04\0\0", 3},
         {"\x04\2\3", 3}, /* dropped one that was never given out */

@@ -278,6 +278,34 @@ START_TEST(test_hang)
 }
 END_TEST
 
+/* What is said last is what etcd has, though another one is under way. */
+START_TEST(test_node_again)
+{
+    struct control_request first = node_request("a"), second = first;
+    begin();
+    second.number = 9;
+    second.of.node.priority = 55;
+    ask(&first);
+    answer(AGENT_NODE_GRANT, TRANSPORT_ANSWER, "{\"ID\":\"9\"}");
+    ask(&second);
+    hear_result(3, CONTROL_UNKNOWN);
+    answer(AGENT_NODE, TRANSPORT_ANSWER, DONE);
+    ck_assert_uint_eq(net.n[AGENT_NODE], 2);
+    ck_assert(!agent_has_events(&agent));
+    answer(AGENT_NODE, TRANSPORT_ANSWER, DONE);
+    hear_result(9, CONTROL_YES);
+    /* likewise while its lease is asked for */
+    begin();
+    ask(&first);
+    ask(&second);
+    hear_result(3, CONTROL_UNKNOWN);
+    answer(AGENT_NODE_GRANT, TRANSPORT_ANSWER, "{\"ID\":\"9\"}");
+    answer(AGENT_NODE, TRANSPORT_ANSWER, DONE);
+    hear_result(9, CONTROL_YES);
+    ck_assert_uint_eq(net.n[AGENT_NODE], 1);
+}
+END_TEST
+
 START_TEST(test_give_up)
 {
     const struct control_request request = {
@@ -303,6 +331,189 @@ START_TEST(test_give_up)
         }
     }
     hear_result(8, CONTROL_UNKNOWN);
+}
+END_TEST
+
+/* While a take is under way: what comes of it is given up, too. */
+START_TEST(test_give_up_take)
+{
+    const struct control_request give_up = {
+        .ask = CONTROL_GIVE_UP, .number = 8};
+    struct control_request request = take_request("a", 1, 0, 0);
+    begin();
+    ask(&request);
+    ask(&give_up);
+    hear_nothing();
+    answer(AGENT_TAKE_GRANT, TRANSPORT_ANSWER, GRANT);
+    ck_assert_uint_eq(net.n[AGENT_TAKE], 0);
+    hear_result(1, CONTROL_NO);
+    ck_assert(!agent_has_events(&agent));
+    answer(AGENT_REVOKE, TRANSPORT_ANSWER, "{}");
+    hear_result(8, CONTROL_YES);
+    begin();
+    ask(&request);
+    answer(AGENT_TAKE_GRANT, TRANSPORT_ANSWER, GRANT);
+    ask(&give_up);
+    ask(&give_up);
+    hear_result(8, CONTROL_NO); /* one is under way */
+    answer(AGENT_TAKE, TRANSPORT_ANSWER, DONE);
+    hear_result(1, CONTROL_UNKNOWN);
+    ck_assert_uint_eq(beat(), 0);
+    answer(AGENT_REVOKE, TRANSPORT_ANSWER, "{}");
+    hear_result(8, CONTROL_YES);
+    /* a keep, and a lease beside it */
+    begin_primary();
+    request = keep_request("a", 1, 0, 7);
+    ask(&request);
+    ask(&give_up);
+    answer(AGENT_REVOKE, TRANSPORT_ANSWER, "{}");
+    answer(AGENT_TAKE_GRANT, TRANSPORT_ANSWER, "{\"ID\":\"800\"}");
+    hear_result(4, CONTROL_NO);
+    ck_assert_ptr_nonnull(strstr(net.body[AGENT_REVOKE], "800"));
+    answer(AGENT_REVOKE, TRANSPORT_ANSWER, "{}");
+    hear_result(8, CONTROL_YES);
+}
+END_TEST
+
+START_TEST(test_keep)
+{
+    begin_primary();
+    turn(500);
+    struct control_request request = keep_request("a", 1, 0, 7);
+    ask(&request);
+    uint64_t asked = now;
+    struct control_request take = take_request("a", 2, 7, 7);
+    ask(&take);
+    hear_result(1, CONTROL_NO); /* one of the two at a time */
+    answer(AGENT_TAKE_GRANT, TRANSPORT_ANSWER, "{\"ID\":\"800\"}");
+    ck_assert_ptr_nonnull(strstr(net.body[AGENT_TAKE], "\"800\""));
+    answer(AGENT_TAKE, TRANSPORT_ANSWER,
+        "{\"header\":{\"revision\":\"9\"},\"succeeded\":true}");
+    const struct control_event *event = hear(CONTROL_SAY_RESULT);
+    ck_assert_uint_eq(event->of.result.number, 4);
+    ck_assert_int_eq(event->of.result.outcome, CONTROL_YES);
+    ck_assert_uint_eq(event->of.result.revision, 9);
+    ck_assert_uint_eq(beat(), asked + UINT64_C(9000) * MS);
+    ck_assert_ptr_nonnull(strstr(net.body[AGENT_REVOKE], "758"));
+    answer(AGENT_REVOKE, TRANSPORT_ANSWER, "{}");
+    /* refused: what there was goes on */
+    ask(&request);
+    answer(AGENT_TAKE_GRANT, TRANSPORT_ANSWER, "{\"ID\":\"801\"}");
+    answer(AGENT_TAKE, TRANSPORT_ANSWER, NOT_DONE);
+    event = hear(CONTROL_SAY_RESULT);
+    ck_assert_int_eq(event->of.result.outcome, CONTROL_NO);
+    ck_assert_uint_eq(event->of.result.revision, 7);
+    ck_assert_uint_eq(beat(), asked + UINT64_C(9000) * MS);
+    answer(AGENT_REVOKE, TRANSPORT_ANSWER, "{}");
+    /* no answer: the key may be another one, so no lease counts */
+    ask(&request);
+    answer(AGENT_TAKE_GRANT, TRANSPORT_ANSWER, "{\"ID\":\"802\"}");
+    answer(AGENT_TAKE, TRANSPORT_UNSURE, "");
+    ck_assert_uint_eq(beat(), 0);
+    hear(CONTROL_SAY_LOST);
+    hear_result(4, CONTROL_UNKNOWN);
+    answer(AGENT_REVOKE, TRANSPORT_ANSWER, "{}");
+    answer(AGENT_REVOKE, TRANSPORT_ANSWER, "{}");
+    ck_assert_uint_eq(agent.n_ending, 0);
+}
+END_TEST
+
+/* The lease ends whatever comes out, and not before that is known. */
+START_TEST(test_hand)
+{
+    static const struct {
+        enum transport_outcome how;
+        const char *text;
+        enum control_outcome outcome;
+    } rows[] = {{TRANSPORT_ANSWER, DONE, CONTROL_YES},
+        {TRANSPORT_ANSWER, NOT_DONE, CONTROL_NO},
+        {TRANSPORT_UNSENT, "", CONTROL_NO},
+        {TRANSPORT_UNSURE, "", CONTROL_UNKNOWN}};
+    const struct control_request give_up = {
+        .ask = CONTROL_GIVE_UP, .number = 8};
+    const struct control_request request = hand_request("b");
+    begin();
+    ask(&request);
+    hear_result(5, CONTROL_NO); /* there is no key */
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        begin_primary();
+        ask(&request);
+        ck_assert_uint_eq(beat(), 0); /* at once */
+        ck_assert_ptr_nonnull(strstr(net.body[AGENT_HAND], "\"7\""));
+        ask(&give_up);
+        turn(500);
+        ck_assert_ptr_null(net.body[AGENT_REVOKE]);
+        answer(AGENT_HAND, rows[i].how, rows[i].text);
+        ck_assert_uint_eq(net.n[AGENT_HAND], 1);
+        hear_result(5, rows[i].outcome);
+        ck_assert(!agent_has_events(&agent));
+        ck_assert_ptr_nonnull(strstr(net.body[AGENT_REVOKE], "758"));
+        answer(AGENT_REVOKE, TRANSPORT_ERROR, NO_LEASE);
+        hear_result(8, CONTROL_YES);
+    }
+    begin_primary();
+    ask(&request);
+    agent_end(&agent, now);
+    turn(0);
+    ck_assert(!agent_is_through(&agent));
+    answer(AGENT_HAND, TRANSPORT_ANSWER, DONE);
+    answer(AGENT_REVOKE, TRANSPORT_ANSWER, "{}");
+    ck_assert(agent_is_through(&agent));
+}
+END_TEST
+
+/* Behind a no comes a state that was looked at afterwards, also where it is the
+ * same; a look that was under way before is none. */
+/* The process outlives a node whose directory is loaded anew: the next one
+ * hears what there is, though nothing has changed. */
+START_TEST(test_state_for_new_node)
+{
+    static const char same[] = "{\"header\":{\"revision\":\"5\"}}";
+    struct control_request request = node_request("a");
+    begin();
+    turn(AGENT_LOOK_MS);
+    answer(AGENT_LOOK, TRANSPORT_ANSWER, same);
+    hear_nothing();
+    ask(&request);
+    answer(AGENT_LOOK, TRANSPORT_ANSWER, same);
+    ck_assert_uint_eq(hear(CONTROL_SAY_STATE)->of.state.revision, 5);
+    hear_nothing();
+}
+END_TEST
+
+START_TEST(test_state_behind_no)
+{
+    begin();
+    struct control_request request = voters_request(1, 1, 1, 5);
+    turn(AGENT_LOOK_MS);
+    ck_assert_ptr_nonnull(net.body[AGENT_LOOK]);
+    ask(&request);
+    answer(AGENT_VOTERS, TRANSPORT_ANSWER, NOT_DONE);
+    hear_result(2, CONTROL_NO);
+    answer(AGENT_LOOK, TRANSPORT_ANSWER, "{\"header\":{\"revision\":\"6\"}}");
+    hear_nothing();
+    answer(AGENT_LOOK, TRANSPORT_ANSWER, "{\"header\":{\"revision\":\"8\"}}");
+    ck_assert_uint_eq(hear(CONTROL_SAY_STATE)->of.state.revision, 8);
+    turn(AGENT_LOOK_MS);
+    answer(AGENT_LOOK, TRANSPORT_ANSWER, "{\"header\":{\"revision\":\"9\"}}");
+    hear_nothing();
+}
+END_TEST
+
+/* Somebody has deleted the key by hand. */
+START_TEST(test_key_is_gone)
+{
+    begin_primary();
+    /* a look of before the key was put says nothing */
+    answer(AGENT_LOOK, TRANSPORT_ANSWER, "{\"header\":{\"revision\":\"6\"}}");
+    ck_assert_uint_ne(beat(), 0);
+    turn(AGENT_LOOK_MS - 1);
+    (void)beat();
+    turn(1);
+    answer(AGENT_LOOK, TRANSPORT_ANSWER, "{\"header\":{\"revision\":\"8\"}}");
+    ck_assert_uint_eq(beat(), 0);
+    hear(CONTROL_SAY_LOST);
+    ck_assert_ptr_nonnull(strstr(net.body[AGENT_REVOKE], "758"));
 }
 END_TEST
 
@@ -379,7 +590,9 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_looks, test_deadline, test_outcomes,
-        test_hang, test_give_up, test_take_again, test_late_answer,
+        test_hang, test_node_again, test_give_up, test_give_up_take, test_keep,
+        test_hand, test_state_for_new_node, test_state_behind_no,
+        test_key_is_gone, test_take_again, test_late_answer,
         test_node_is_gone};
     return run_tests("etcd_agent", tests, COUNT_OF(tests));
 }

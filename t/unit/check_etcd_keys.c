@@ -10,7 +10,7 @@
 
 #define PREFIX "/tallyd/c/g/"
 
-enum { ROOM = 8192, MANY = 10000 };
+enum { ROOM = 16384, MANY = 10000 };
 
 /* The body, with what is in base64 decoded and in <>. */
 static void
@@ -45,7 +45,8 @@ expect(char *body, const char *wanted)
 START_TEST(test_bodies)
 {
     expect(keys_range(PREFIX),
-        "{\"key\":<" PREFIX ">,\"range_end\":</tallyd/c/g0>}");
+        "{\"key\":<" PREFIX ">,\"range_end\":</tallyd/c/g0>,"
+        "\"limit\":\"128\"}");
     expect(keys_watch(PREFIX, 12),
         "{\"create_request\":{\"key\":<" PREFIX ">,"
         "\"range_end\":</tallyd/c/g0>,\"start_revision\":\"12\"}}");
@@ -68,6 +69,7 @@ START_TEST(test_changes)
         "\"lease\":\"99\"}},"
         "{\"request_put\":{\"key\":<" PREFIX "term>,\"value\":<17>,"
         "\"lease\":\"0\"}},"
+        "{\"request_delete_range\":{\"key\":<" PREFIX "order>}},"
         "{\"request_range\":{\"key\":<" PREFIX "voters>}}]}");
     request = voters_request(17, 2, 2, 8);
     expect(keys_change(PREFIX, &request, 0),
@@ -82,6 +84,55 @@ START_TEST(test_changes)
     expect(keys_change(PREFIX, &request, 0),
         "{\"compare\":[],\"success\":[{\"request_delete_range\":"
         "{\"key\":<" PREFIX "order>}}]}");
+}
+END_TEST
+
+/* The voters are set in a transaction within: where there are none yet. */
+START_TEST(test_first_voters)
+{
+    struct control_request request = take_request("a", 1, 0, 0);
+    request.of.take.voters = voters_request(1, 2, 1, 0).of.voters;
+    expect(keys_change(PREFIX, &request, 99),
+        "{\"compare\":[{\"key\":<" PREFIX "primary>,\"target\":\"CREATE\","
+        "\"result\":\"EQUAL\",\"create_revision\":\"0\"},"
+        "{\"key\":<" PREFIX "term>,\"target\":\"CREATE\","
+        "\"result\":\"EQUAL\",\"create_revision\":\"0\"}],"
+        "\"success\":[{\"request_txn\":{\"compare\":["
+        "{\"key\":<" PREFIX "voters>,\"target\":\"CREATE\","
+        "\"result\":\"EQUAL\",\"create_revision\":\"0\"}],"
+        "\"success\":[{\"request_put\":{\"key\":<" PREFIX "voters>,"
+        "\"value\":<{\"term\":1,\"need\":2,\"nodes\":[\"a\"]}>,"
+        "\"lease\":\"0\"}}]}},"
+        "{\"request_put\":{\"key\":<" PREFIX "primary>,"
+        "\"value\":<{\"node\":\"a\",\"term\":1,\"client\":\"a:1\","
+        "\"repl\":\"[::1]:2\",\"boot\":\"ffffffffffffffff\"}>,"
+        "\"lease\":\"99\"}},"
+        "{\"request_put\":{\"key\":<" PREFIX "term>,\"value\":<1>,"
+        "\"lease\":\"0\"}},"
+        "{\"request_delete_range\":{\"key\":<" PREFIX "order>}},"
+        "{\"request_range\":{\"key\":<" PREFIX "voters>}}]}");
+}
+END_TEST
+
+START_TEST(test_keep_and_hand)
+{
+    struct control_request request = keep_request("a", 17, 0, 5);
+    const struct node_name to = name_of("b");
+    expect(keys_change(PREFIX, &request, 99),
+        "{\"compare\":[{\"key\":<" PREFIX "primary>,\"target\":\"CREATE\","
+        "\"result\":\"EQUAL\",\"create_revision\":\"0\"},"
+        "{\"key\":<" PREFIX "term>,\"target\":\"MOD\","
+        "\"result\":\"EQUAL\",\"mod_revision\":\"5\"}],"
+        "\"success\":[{\"request_put\":{\"key\":<" PREFIX "primary>,"
+        "\"value\":<{\"node\":\"a\",\"term\":17,\"client\":\"a:1\","
+        "\"repl\":\"[::1]:2\",\"boot\":\"ffffffffffffffff\"}>,"
+        "\"lease\":\"99\"}}]}");
+    expect(keys_hand(PREFIX, &to, 7),
+        "{\"compare\":[{\"key\":<" PREFIX "primary>,\"target\":\"MOD\","
+        "\"result\":\"EQUAL\",\"mod_revision\":\"7\"}],"
+        "\"success\":[{\"request_put\":{\"key\":<" PREFIX "order>,"
+        "\"value\":<{\"to\":\"b\"}>,\"lease\":\"0\"}},"
+        "{\"request_delete_range\":{\"key\":<" PREFIX "primary>}}]}");
 }
 END_TEST
 
@@ -157,6 +208,7 @@ START_TEST(test_state)
     ck_assert_uint_eq(state.n_nodes, 1);
     ck_assert_str_eq(state.node[0].role, "primary");
     ck_assert(state.node[0].votes && !state.node[0].is_doubtful);
+    ck_assert(!state.node[0].is_member);
     for (size_t len = strlen(text) - 1; len > 0; len--) {
         text[len] = '\0';
         ck_assert_msg(!read_text(text, &state), "cut at %zu", len);
@@ -199,6 +251,34 @@ START_TEST(test_wrong_values)
 }
 END_TEST
 
+/* More than a node holds: said as that, and nothing is read. */
+START_TEST(test_too_many)
+{
+    static const char node[] =
+        "{\"client\":\"\",\"repl\":\"\",\"role\":\"\",\"formats\":6,"
+        "\"priority\":100,\"votes\":true,\"doubtful\":false}";
+    static struct control_state state;
+    static char text[ROOM];
+    char why[CONTROL_WHY_MAX + 1], key[32];
+    for (unsigned n = CONTROL_NODES_MAX; n < CONTROL_NODES_MAX + 2; n++) {
+        (void)snprintf(text, sizeof text, "%s", head);
+        for (unsigned i = 0; i < n; i++) {
+            (void)snprintf(key, sizeof key, "nodes/n%u", i);
+            add_pair(text, key, node, 5);
+        }
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text), "]}");
+        bool is_read =
+            keys_read_state(PREFIX, text, strlen(text), &state, why);
+        ck_assert_int_eq(is_read, n == CONTROL_NODES_MAX);
+        ck_assert_uint_eq(state.n_nodes, CONTROL_NODES_MAX);
+    }
+    ck_assert_str_eq(why, "there are more than 32 nodes");
+    (void)snprintf(text, sizeof text, "%s],\"more\":true}", head);
+    ck_assert(!keys_read_state(PREFIX, text, strlen(text), &state, why));
+    ck_assert_str_eq(why, "more than 128 keys begin with " PREFIX);
+}
+END_TEST
+
 START_TEST(test_change_answers)
 {
     struct control_voters voters;
@@ -209,6 +289,7 @@ START_TEST(test_change_answers)
     ck_assert(keys_read_change(
         PREFIX, no, strlen(no), &is_done, &revision, &voters));
     ck_assert(!is_done);
+    ck_assert_uint_eq(revision, 5); /* at which it was refused */
     static const char none[] = "{\"header\":{}}";
     ck_assert(!keys_read_change(
         PREFIX, none, strlen(none), &is_done, &revision, &voters));
@@ -297,8 +378,10 @@ static bool
 try_bodies(const struct control_request *request)
 {
     bool is_whole = true;
+    const struct node_name to = name_of("b");
     char *bodies[] = {keys_range(PREFIX), keys_watch(PREFIX, 5), keys_grant(3),
-        keys_lease(4), keys_change(PREFIX, request, 9)};
+        keys_lease(4), keys_change(PREFIX, request, 9),
+        keys_hand(PREFIX, &to, 3)};
     for (size_t i = 0; i < COUNT_OF(bodies); i++) {
         is_whole = is_whole && bodies[i] != NULL;
         free(bodies[i]);
@@ -312,9 +395,11 @@ try_bodies(const struct control_request *request)
 START_TEST(test_memory)
 {
     static struct control_state state;
+    struct control_request with_voters = take_request("a", 1, 0, 0);
+    with_voters.of.take.voters = voters_request(1, 2, 1, 0).of.voters;
     const struct control_request requests[] = {take_request("a", 17, 0, 5),
-        voters_request(17, 2, 5, 8), node_request("a"),
-        {.ask = CONTROL_EPOCH, .of.epoch.shards = 1},
+        with_voters, keep_request("a", 17, 0, 5), voters_request(17, 2, 5, 8),
+        node_request("a"), {.ask = CONTROL_EPOCH, .of.epoch.shards = 1},
         {.ask = CONTROL_ORDER, .of.order.to = name_of("b")}};
     char text[ROOM];
     unsigned n = 0;
@@ -338,8 +423,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_bodies, test_changes, test_state,
-        test_wrong_values, test_change_answers, test_other_answers,
-        test_memory};
+    const TTest *const tests[] = {test_bodies, test_changes, test_first_voters,
+        test_keep_and_hand, test_state, test_wrong_values, test_too_many,
+        test_change_answers, test_other_answers, test_memory};
     return run_tests("etcd_keys", tests, COUNT_OF(tests));
 }

@@ -13,7 +13,8 @@
     "log\r\n"
 #define NO_MEMORY "SERVER_ERROR out of memory\r\n"
 #define NOT_STORED "SERVER_ERROR out of memory storing object\r\n"
-#define CLOSED "SERVER_ERROR the server is stopping\r\n"
+#define CLOSED                                                                \
+    "SERVER_ERROR the server is stopping or starts anew: try again\r\n"
 #define GONE "CLIENT_ERROR the counter or column has been dropped\r\n"
 
 static const struct exchange marks[] = {

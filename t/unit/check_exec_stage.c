@@ -35,6 +35,7 @@ START_TEST(test_steps)
         [JOB_GATHER] = {[JOB_SOURCES] = true, [JOB_CHANGE] = true},
         [JOB_SOURCES] = {[JOB_PINS] = true, [JOB_CHANGE] = true},
         [JOB_PINS] = {[JOB_CHANGE] = true},
+        [JOB_FORWARD_JOIN] = {[JOB_FORWARD] = true},
     };
     expect_steps(take_step, &may[0][0], STAGES);
 }

@@ -100,6 +100,42 @@ START_TEST(test_decides)
 }
 END_TEST
 
+START_TEST(test_keeps_and_hands)
+{
+    struct control_request request = take_request("a", 1, 0, 0);
+    request.of.take.voters = voters_request(1, 2, 1, 0).of.voters;
+    begin();
+    ck_assert_int_eq(ask(&a, &request), CONTROL_YES);
+    uint64_t seen = a.result.revision;
+    ck_assert_uint_eq(a.result.voters.need, 2);
+    ck_assert_uint_eq(a.result.voters.revision, seen);
+    request = keep_request("a", 1, 0, seen);
+    ck_assert_int_eq(ask(&a, &request), CONTROL_NO); /* the key is there */
+    ck_assert_uint_eq(a.result.revision, etcd.state.revision);
+    fake_control_expire(&a.fake);
+    ck_assert_int_eq(ask(&a, &request), CONTROL_YES);
+    ck_assert_uint_eq(a.state.term_revision, seen);
+    request = keep_request("a", 1, a.state.primary.revision, seen);
+    ck_assert_int_eq(ask(&a, &request), CONTROL_YES);
+    request = hand_request("b");
+    ck_assert_int_eq(ask(&b, &request), CONTROL_NO); /* it has no key */
+    ck_assert_int_eq(ask(&a, &request), CONTROL_YES);
+    ck_assert_uint_eq(a.state.primary.revision, 0);
+    ck_assert_uint_eq(a.state.order.to.len, 1);
+    request = keep_request("a", 1, 0, seen + 1);
+    ck_assert_int_eq(ask(&a, &request), CONTROL_NO);
+    a.fake.way = FAKE_LOSES;
+    request = keep_request("a", 1, 0, seen);
+    ck_assert_int_eq(ask(&a, &request), CONTROL_UNKNOWN);
+    ck_assert_uint_eq(a.state.primary.revision, 0); /* given up */
+    request = take_request("b", 2, 0, seen);
+    request.of.take.voters = voters_request(2, 1, 2, 0).of.voters;
+    ck_assert_int_eq(ask(&b, &request), CONTROL_YES);
+    ck_assert_uint_eq(b.result.voters.n, 1); /* there are some */
+    ck_assert_uint_eq(b.state.order.revision, 0);
+}
+END_TEST
+
 START_TEST(test_ways)
 {
     struct control_request request = take_request("a", 1, 0, 0);
@@ -147,6 +183,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_decides, test_ways, test_late};
+    const TTest *const tests[] = {
+        test_decides, test_keeps_and_hands, test_ways, test_late};
     return run_tests("fake_control", tests, COUNT_OF(tests));
 }

@@ -350,6 +350,13 @@ blind_get(struct store *store, struct store_get *get)
     return answer;
 }
 
+/* What is no get is the store's behind it. */
+static int
+blind_fault(struct store *store)
+{
+    return store_fault(((struct blind *)store)->inner);
+}
+
 /* Only the request that has asked for it is told. */
 START_TEST(test_unreadable)
 {
@@ -362,6 +369,7 @@ START_TEST(test_unreadable)
     struct dialog dialog;
     char expected[512];
     calls.get = blind_get;
+    calls.fault = blind_fault;
     blind.store.calls = &calls;
     dialog_open(&dialog, inner, SMALL_STORE_ITEM_BYTES);
     declare(&dialog);

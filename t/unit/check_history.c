@@ -97,18 +97,18 @@ START_TEST(test_find)
     ck_assert_ptr_null(history_find(&history, seq_make(3, 1)));
     ck_assert_ptr_eq(history_find(&history, seq_make(4, 10)), &history.at[2]);
     ck_assert_ptr_null(history_find(&history, UINT64_MAX));
-    history__cut(&history, seq_make(2, 3));
+    history_cut(&history, seq_make(2, 3));
     ck_assert_uint_eq(history.n, 2);
     ck_assert_uint_eq(history.at[1].last, HISTORY_OPEN);
     ck_assert(history__is_sound(&history));
-    history__cut(&history, 20);
+    history_cut(&history, 20);
     ck_assert_uint_eq(history.n, 1);
     ck_assert(history__is_sound(&history));
     /* another term may begin where it was cut */
     ck_assert(history_begin(&history, 3, 7, 20));
     ck_assert_uint_eq(history.at[0].branch, 9);
     ck_assert_uint_eq(history.at[0].last, 20);
-    history__cut(&history, 0);
+    history_cut(&history, 0);
     ck_assert_uint_eq(history.n, 0);
 }
 END_TEST
@@ -331,14 +331,14 @@ follow(struct node *node, const struct node *other, uint64_t *state)
         ck_assert_uint_eq(seq, really);
         ck_assert_int_eq(fit == HISTORY_FITS, same == node->n);
         node->n = same;
-        history__cut(&node->history, seq);
+        history_cut(&node->history, seq);
     }
     node->is_primary = false;
     while (node->n < other->n && random_below(state, 20) > 0) {
         append(node, other->at[node->n].seq, other->at[node->n].content);
     }
     node->history = other->history;
-    history__cut(&node->history, end_of(node));
+    history_cut(&node->history, end_of(node));
 }
 
 START_TEST(test_random)

@@ -184,6 +184,46 @@ START_TEST(test_add_out_of_memory)
 }
 END_TEST
 
+/* Fails the n-th allocation of a change: the max and the name are those of
+ * before, and it works later, or they are the new ones. */
+static bool
+fail_in_change(size_t n)
+{
+    static const char line[] = "change column w a name=c max=40";
+    struct rig rig;
+    rig_init(&rig);
+    declare(&rig);
+    struct cell_key a = find(&rig, "a");
+    const struct schema *old = atomic_load(&rig.schema);
+    arm(&rig, n, n);
+    int err = edit_now(&rig, line);
+    disarm(&rig);
+    bool has_failed = rig.fault.failures > 0;
+    ck_assert(err == 0 || (has_failed && err == ERR_NO_MEMORY));
+    ck_assert_int_eq(err != 0, atomic_load(&rig.schema) == old);
+    change_all(
+        &rig, a, CHANGE_SET, UINT64_C(1) << 39, err != 0 ? ERR_OVER_MAX : 0);
+    if (err != 0) {
+        (void)find(&rig, "a");
+        ck_assert_int_eq(edit_now(&rig, line), 0);
+    }
+    change_all(&rig, find(&rig, "c"), CHANGE_SET, UINT64_C(1) << 39, 0);
+    expect_now(&rig, a, CELL_SET, UINT64_C(1) << 39);
+    rig_fini(&rig);
+    return has_failed;
+}
+
+START_TEST(test_change_out_of_memory)
+{
+    size_t n = 1;
+    while (fail_in_change(n)) {
+        n++;
+    }
+    /* a schema, and a view of the engine */
+    ck_assert_uint_gt(n, 2);
+}
+END_TEST
+
 /* An add that failed, then another column in its place: nothing is left of
  * what the engine has learned. */
 START_TEST(test_another_after_failed_add)
@@ -472,10 +512,10 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_add, test_drop, test_item_of_that_name,
-        test_add_out_of_memory, test_another_after_failed_add,
-        test_drop_out_of_memory, test_drop_counter_out_of_memory,
-        test_members_not_counted_before, test_members_come_and_go,
-        test_members_out_of_memory, test_drop_members_out_of_memory, test_stop,
-        test_life, test_misused};
+        test_add_out_of_memory, test_change_out_of_memory,
+        test_another_after_failed_add, test_drop_out_of_memory,
+        test_drop_counter_out_of_memory, test_members_not_counted_before,
+        test_members_come_and_go, test_members_out_of_memory,
+        test_drop_members_out_of_memory, test_stop, test_life, test_misused};
     return run_tests("keeper", tests, COUNT_OF(tests));
 }

@@ -3,6 +3,7 @@
  * three verdicts; what is sent when; batches with gaps, and acknowledgements of
  * what was not sent; terms that end; silence. And every type of frame in every
  * state. */
+#include "repl/message_forward.h"
 #include "unit/link_help.h"
 
 /* Two ends, and frames from one to the other. */
@@ -82,7 +83,7 @@ to_replica(struct pair *pair, const uint8_t *bytes, size_t len)
     ck_assert_int_eq(
         stream_read(&pair->at_down, &at, &len, &frame), STREAM_FRAME);
     pair->step = link_replica_take(&pair->down, &node, &frame, pair->now_us);
-    pair->at_down.session = pair->down.session;
+    pair->at_down.session = pair->down.call.session;
     free(pair->given);
     pair->given = copy;
 }
@@ -199,7 +200,7 @@ START_TEST(test_stream)
 
     begin(&pair);
     say_welcome(&pair);
-    ck_assert_int_eq(pair.down.state, LINK_REPLICA_FOLLOWING);
+    ck_assert_int_eq(pair.down.call.state, LINK_REPLICA_FOLLOWING);
     ck_assert_uint_eq(pair.down.verdict_seq, seq_make(3, 4));
     ck_assert_uint_eq(link_replica_committed(&pair.down), seq_make(3, 4));
     replica_says(&pair, STREAM_ACK);
@@ -318,10 +319,10 @@ START_TEST(test_refused)
         ck_assert_uint_eq(pair.up.end.term, i == 8 ? 4 : 3);
         primary_says(&pair, STREAM_ERROR);
         ck_assert_int_eq(pair.step, LINK_ENDING);
-        ck_assert_int_eq(pair.down.end.reason, LINK_TOLD);
-        ck_assert_uint_gt(pair.down.end.code, 0);
-        ck_assert_mem_eq(pair.down.end.text, link_reason_text(right[i]),
-            pair.down.end.text_len);
+        ck_assert_int_eq(pair.down.call.end.reason, LINK_TOLD);
+        ck_assert_uint_gt(pair.down.call.end.code, 0);
+        ck_assert_mem_eq(pair.down.call.end.text, link_reason_text(right[i]),
+            pair.down.call.end.text_len);
         ck_assert_int_eq(ask_primary(&pair), LINK_CLOSE);
         ck_assert_int_eq(ask_replica(&pair), LINK_CLOSE);
         end(&pair);
@@ -384,7 +385,7 @@ START_TEST(test_secret)
     pair.b.self.secret = &other;
     primary_says(&pair, STREAM_WELCOME);
     ck_assert_int_eq(pair.step, LINK_ENDING);
-    ck_assert_int_eq(pair.down.end.reason, LINK_PROOF);
+    ck_assert_int_eq(pair.down.call.end.reason, LINK_PROOF);
     end(&pair);
 }
 END_TEST
@@ -473,7 +474,7 @@ END_TEST
 /* A welcome that the primary would not say. */
 START_TEST(test_other_welcome)
 {
-    for (unsigned i = 0; i < 6; i++) {
+    for (unsigned i = 0; i < 7; i++) {
         struct pair pair;
         struct message_welcome welcome;
         enum link_reason right = LINK_BAD_FRAME;
@@ -507,16 +508,22 @@ START_TEST(test_other_welcome)
         case 4:
             term = 4;
             break;
+        case 5: /* no promotions lead there */
+            term = pair.b.promised + LINK_TERMS_MAX + 1;
+            ck_assert(history_begin(
+                &welcome.history, term, 0xffff, seq_make(3, 10)));
+            welcome.last = seq_first(term);
+            break;
         default:
             pair.b.promised = 5;
             right = LINK_OLDER_TERM;
         }
         len = message_put_welcome(pair.bytes + STREAM_HEAD_BYTES, &welcome);
         len = stream_seal(pair.bytes, STREAM_WELCOME, (uint32_t)len, term,
-            pair.down.session);
+            pair.down.call.session);
         to_replica(&pair, pair.bytes, len);
         ck_assert_int_eq(pair.step, LINK_ENDING);
-        ck_assert_msg(pair.down.end.reason == right, "%u", i);
+        ck_assert_msg(pair.down.call.end.reason == right, "%u", i);
         replica_says(&pair, STREAM_ERROR);
         ck_assert_int_eq(pair.up.end.reason, LINK_TOLD);
         end(&pair);
@@ -561,13 +568,13 @@ START_TEST(test_wrong_batches)
             body[len++] = 'x';
         }
         len = stream_seal(pair.bytes, STREAM_BATCHES, (uint32_t)len,
-            wrong_batches[i].term, pair.down.session);
+            wrong_batches[i].term, pair.down.call.session);
         to_replica(&pair, pair.bytes, len);
-        ck_assert_int_eq(pair.down.end.reason, wrong_batches[i].reason);
+        ck_assert_int_eq(pair.down.call.end.reason, wrong_batches[i].reason);
         ck_assert_int_eq(pair.step,
             wrong_batches[i].reason == LINK_NONE ? LINK_YOURS : LINK_ENDING);
         if (wrong_batches[i].offset > 0) {
-            ck_assert_uint_eq(pair.down.end.fault.offset,
+            ck_assert_uint_eq(pair.down.call.end.fault.offset,
                 STREAM_HEAD_BYTES + wrong_batches[i].offset);
         }
         end(&pair);
@@ -585,17 +592,17 @@ START_TEST(test_switch)
     link_primary_switch(&pair.up, seq_make(3, 11));
     say_batches(&pair, 1); /* first what is behind it */
     write_batches(&pair);
+    peer_write(&pair.a, seq_make(3, 12), 12); /* that stays here */
     primary_says(&pair, STREAM_SWITCH);
     ck_assert_uint_eq(pair.down.switch_seq, seq_make(3, 11));
     ck_assert_int_eq(ask_primary(&pair), LINK_WAIT);
     /* nothing comes behind it */
     pair.up.switch_seq = 0;
-    peer_write(&pair.a, seq_make(3, 12), 12);
     ck_assert_int_eq(ask_primary(&pair), LINK_BATCHES);
     to_replica(&pair, pair.bytes,
         peer_put_batches(
             &pair.a, &pair.up, pair.order.seq, 1, pair.now_us, pair.bytes));
-    ck_assert_int_eq(pair.down.end.reason, LINK_GAP);
+    ck_assert_int_eq(pair.down.call.end.reason, LINK_GAP);
     end(&pair);
 }
 END_TEST
@@ -659,7 +666,7 @@ START_TEST(test_silence)
     ck_assert_int_ne(ask_replica(&pair), LINK_CLOSE);
     pair.now_us += 1;
     ck_assert_int_eq(ask_replica(&pair), LINK_CLOSE);
-    ck_assert_int_eq(pair.down.end.reason, LINK_TIMEOUT);
+    ck_assert_int_eq(pair.down.call.end.reason, LINK_TIMEOUT);
     end(&pair);
 
     /* also before they have met; and not while nothing is read */
@@ -699,8 +706,8 @@ START_TEST(test_stalled)
     begin(&pair);
     settle(&pair);
     len = message_put_news(pair.bytes + STREAM_HEAD_BYTES, &news);
-    len = stream_seal(
-        pair.bytes, STREAM_HEARTBEAT, (uint32_t)len, 3, pair.down.session);
+    len = stream_seal(pair.bytes, STREAM_HEARTBEAT, (uint32_t)len, 3,
+        pair.down.call.session);
     to_replica(&pair, pair.bytes, len);
     ck_assert_int_eq(pair.step, LINK_TAKEN);
     pair.now_us += LINK_STALL_US - 1;
@@ -709,7 +716,7 @@ START_TEST(test_stalled)
     ck_assert_uint_eq(pair.order.until_us, pair.now_us + 1);
     pair.now_us += 1;
     replica_says(&pair, STREAM_ERROR);
-    ck_assert_int_eq(pair.down.end.reason, LINK_STALLED);
+    ck_assert_int_eq(pair.down.call.end.reason, LINK_STALLED);
     ck_assert_int_eq(pair.up.end.reason, LINK_TOLD);
     ck_assert_uint_eq(pair.up.end.code, MESSAGE_LATE);
     end(&pair);
@@ -724,8 +731,8 @@ START_TEST(test_terms_end)
     settle(&pair);
     pair.b.promised = 4; /* to somebody else */
     replica_says(&pair, STREAM_ERROR);
-    ck_assert_int_eq(pair.down.end.reason, LINK_TERM_OVER);
-    ck_assert_uint_eq(pair.down.end.term, 4);
+    ck_assert_int_eq(pair.down.call.end.reason, LINK_TERM_OVER);
+    ck_assert_uint_eq(pair.down.call.end.term, 4);
     ck_assert_int_eq(pair.up.end.reason, LINK_TOLD);
     ck_assert_uint_eq(pair.up.end.code, MESSAGE_BAD_TERM);
     end(&pair);
@@ -735,7 +742,7 @@ START_TEST(test_terms_end)
     peer_begin(&pair.a, 0xddd);
     primary_says(&pair, STREAM_ERROR);
     ck_assert_int_eq(pair.up.end.reason, LINK_TERM_OVER);
-    ck_assert_int_eq(pair.down.end.reason, LINK_TOLD);
+    ck_assert_int_eq(pair.down.call.end.reason, LINK_TOLD);
     end(&pair);
 
     begin(&pair);
@@ -758,14 +765,15 @@ START_TEST(test_refused_by_node)
     settle(&pair);
     len = message_put_refused(pair.bytes + STREAM_HEAD_BYTES, &refused);
     len = stream_seal(
-        pair.bytes, STREAM_REFUSED, (uint32_t)len, 9, pair.down.session);
+        pair.bytes, STREAM_REFUSED, (uint32_t)len, 9, pair.down.call.session);
     to_replica(&pair, pair.bytes, len);
     ck_assert_int_eq(pair.step, LINK_ENDING);
-    ck_assert_int_eq(pair.down.end.reason, LINK_REFUSED);
-    ck_assert_uint_eq(pair.down.end.term, 9);
-    ck_assert_mem_eq(pair.down.end.text, "c", pair.down.end.text_len);
-    ck_assert_mem_eq(pair.down.end.address, "c:1", 3);
-    ck_assert_uint_eq(pair.down.end.address_len, 3);
+    ck_assert_int_eq(pair.down.call.end.reason, LINK_REFUSED);
+    ck_assert_uint_eq(pair.down.call.end.term, 9);
+    ck_assert_mem_eq(
+        pair.down.call.end.text, "c", pair.down.call.end.text_len);
+    ck_assert_mem_eq(pair.down.call.end.address, "c:1", 3);
+    ck_assert_uint_eq(pair.down.call.end.address_len, 3);
     end(&pair);
 }
 END_TEST
@@ -809,13 +817,13 @@ START_TEST(test_all_frames)
             memcpy(frame, bytes, len);
             (void)stream_seal(frame, (enum stream_type)frame[5],
                 (uint32_t)len - STREAM_HEAD_BYTES, 3,
-                is_up ? pair.up.session : pair.down.session);
+                is_up ? pair.up.session : pair.down.call.session);
             if (is_up) {
                 to_primary(&pair, frame, len);
                 is_over = pair.up.state >= LINK_PRIMARY_ENDING;
             } else if (link_replica_may_take(&pair.down)) {
                 to_replica(&pair, frame, len);
-                is_over = pair.down.state >= LINK_REPLICA_ENDING;
+                is_over = pair.down.call.state >= LINK_CALLER_ENDING;
             } else {
                 end(&pair);
                 continue;
@@ -846,7 +854,7 @@ START_TEST(test_no_frame)
     begin(&pair);
     settle(&pair);
     link_replica_wrong(&pair.down, &fault);
-    ck_assert_str_eq(pair.down.end.fault.what, "the checksum");
+    ck_assert_str_eq(pair.down.call.end.fault.what, "the checksum");
     replica_says(&pair, STREAM_ERROR);
     ck_assert_uint_eq(pair.up.end.code, MESSAGE_BAD_FRAME);
     end(&pair);
@@ -854,8 +862,47 @@ START_TEST(test_no_frame)
     settle(&pair);
     link_primary_wrong(&pair.up, &fault);
     primary_says(&pair, STREAM_ERROR);
-    ck_assert_int_eq(pair.down.end.reason, LINK_TOLD);
+    ck_assert_int_eq(pair.down.call.end.reason, LINK_TOLD);
     end(&pair);
+}
+END_TEST
+
+/* What a client of the replica changes goes to the primary, and its reply back;
+ * not before both know of it, nor where the replica has not said that it
+ * does. */
+START_TEST(test_forward)
+{
+    for (unsigned forwards = 0; forwards < 2; forwards++) {
+        uint8_t frame[STREAM_HEAD_BYTES + MESSAGE_REPLY_HEAD + 8];
+        const struct message_reply reply = {.id = 1};
+        struct pair pair;
+        size_t len;
+
+        begin(&pair);
+        pair.b.self.hello_flags = forwards == 1 ? HELLO_FORWARDS : 0;
+        ck_assert(!link_replica_forwards(&pair.down));
+        settle(&pair);
+        ck_assert_uint_eq(link_replica_forwards(&pair.down), forwards);
+        len = message_put_request(frame + STREAM_HEAD_BYTES, 1, false);
+        frame[STREAM_HEAD_BYTES + len++] = 'x';
+        len = forwards == 1
+            ? link_replica_request(&pair.down, frame, (uint32_t)len)
+            : stream_seal(frame, STREAM_REQUEST, (uint32_t)len, pair.down.term,
+                  pair.down.call.session);
+        to_primary(&pair, frame, len);
+        ck_assert_int_eq(pair.step, forwards == 1 ? LINK_YOURS : LINK_ENDING);
+        if (forwards == 0) {
+            ck_assert_int_eq(pair.up.end.reason, LINK_BAD_ORDER);
+            end(&pair);
+            continue;
+        }
+        len = message_put_reply(frame + STREAM_HEAD_BYTES, &reply);
+        len = link_primary_reply(&pair.up, frame, (uint32_t)len);
+        to_replica(&pair, frame, len);
+        ck_assert_int_eq(pair.step, LINK_YOURS);
+        ck_assert_int_eq(ask_replica(&pair), LINK_WAIT);
+        end(&pair);
+    }
 }
 END_TEST
 
@@ -866,7 +913,7 @@ main(void)
         test_other_hello, test_secret, test_cut, test_snapshot,
         test_other_welcome, test_wrong_batches, test_switch, test_wrong_acks,
         test_silence, test_stalled, test_terms_end, test_refused_by_node,
-        test_all_frames, test_no_frame};
+        test_all_frames, test_no_frame, test_forward};
 
     return run_tests("link", tests, COUNT_OF(tests));
 }

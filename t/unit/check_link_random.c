@@ -332,7 +332,7 @@ deliver(struct world *world, unsigned node, bool is_up)
             return;
         }
         wire->reader.session =
-            is_up ? join->primary.session : join->replica.session;
+            is_up ? join->primary.session : join->replica.call.session;
     }
     if (step == STREAM_WRONG && is_up) {
         link_primary_wrong(&join->primary, &wire->reader.fault);
@@ -397,7 +397,7 @@ work(struct world *world, unsigned node)
 
         peer->committed = synced > peer->committed ? synced : peer->committed;
     } else if (world->join[node].is_open &&
-        world->join[node].replica.state == LINK_REPLICA_FOLLOWING) {
+        world->join[node].replica.call.state == LINK_REPLICA_FOLLOWING) {
         size_t n = peer_find(
             peer, link_replica_committed(&world->join[node].replica));
 

@@ -64,7 +64,7 @@ count(const char *where, const char *what)
 
 START_TEST(test_levels)
 {
-    static const unsigned expected[] = {2, 3, 4, 4};
+    static const unsigned expected[] = {3, 4, 5, 5};
     for (int verbosity = 0; verbosity < 4; verbosity++) {
         struct logger logger = nothing;
         atomic_init(&logger.verbosity, verbosity);
@@ -73,12 +73,14 @@ START_TEST(test_levels)
         log_line(&logger, LOG_ERROR, "e %d", 1);
         ck_assert_int_eq(errno, ENOENT);
         log_line(&logger, LOG_WARNING, "w %s", "x");
+        log_line(&logger, LOG_NOTICE, "n");
         log_line(&logger, LOG_INFO, "i");
         log_line(&logger, LOG_DEBUG, "d");
         log_close(&logger);
         ck_assert_uint_eq(count(content_of(path), "\n"), expected[verbosity]);
         ck_assert_ptr_nonnull(strstr(text, " level=error msg=\"e 1\"\nts="));
         ck_assert_ptr_nonnull(strstr(text, " level=warning msg=\"w x\"\n"));
+        ck_assert_ptr_nonnull(strstr(text, " level=notice msg=\"n\"\n"));
         unlink(path);
     }
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The log's format as a whole. t/data/log-v1 is a log file as version 1 wrote
- * it, t/data/log-v1-term one that begins with a term, which came later; what is
- * in them must come out of every tallyd to come. They were made, once, by
+ * it, t/data/log-v1-term one that begins with a term, log-v1-moved one with
+ * handovers, log-v1-joined one with numbers of producers that come from
+ * elsewhere, log-v1-about one with members of members=about, which came later;
+ * what is in them must come out of every tallyd to come. They were made, once,
+ * by
  *
  *   t/unit/check_log_format --make DIRECTORY
  *
@@ -152,6 +155,26 @@ make_term_log(struct log_make *log)
     log_make_zeroes(log, TERM_ZEROES);
 }
 
+/* The file that is t/data/log-v1-moved: ids go, in a batch with a cell of
+ * another one, and come back. */
+static void
+make_moved_log(struct log_make *log)
+{
+    static const struct frame_file file = {.epoch = EPOCH,
+        .number = NUMBER,
+        .first_seq = FIRST_SEQ,
+        .before_end = 5000};
+    struct moved_one one = {.rule = "crc32a:2/4", .address = "[::1]:11211"};
+    uint8_t payload[ENTRY_MOVED_BYTES_MAX + 4] = "\x09\1\2\3";
+    size_t len = entry_put_moved(payload + 4, &one);
+
+    log_make_init(log, &file);
+    log_make_add(log, payload, 4 + len, FIRST_SEQ - 1);
+    one.address[0] = '\0';
+    log_make_add(log, payload, entry_put_moved(payload, &one), FIRST_SEQ);
+    log_make_zeroes(log, TERM_ZEROES);
+}
+
 /* How far the items have been seen. */
 struct seen {
     size_t n;
@@ -230,12 +253,14 @@ see_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
     }
 }
 
-/* Reads a file and asserts that all items are in it. */
-static void
-check_log(const uint8_t *bytes, size_t len)
+typedef int batch_fn(
+    void *context, uint64_t seq, const uint8_t *payload, size_t len);
+
+/* Reads a file, all of which is sound, to see_fn. */
+static struct replay_end
+read_log(const uint8_t *bytes, size_t len, batch_fn *see_fn, void *context)
 {
     struct still_disk still;
-    struct seen seen = {.seq = FIRST_SEQ};
     struct replay_end end;
 
     still_disk_init(&still);
@@ -243,10 +268,20 @@ check_log(const uint8_t *bytes, size_t len)
     ck_assert_int_eq(replay_run(&(struct replay){.disk = &still.disk,
                                     .epoch = EPOCH,
                                     .number = NUMBER,
-                                    .batch_fn = see_batch,
-                                    .context = &seen},
+                                    .batch_fn = see_fn,
+                                    .context = context},
                          &end),
         0);
+    return end;
+}
+
+/* Reads a file and asserts that all items are in it. */
+static void
+check_log(const uint8_t *bytes, size_t len)
+{
+    struct seen seen = {.seq = FIRST_SEQ};
+    struct replay_end end = read_log(bytes, len, see_batch, &seen);
+
     ck_assert_uint_eq(seen.n, COUNT_OF(items));
     ck_assert_uint_eq(end.batches, 3);
     ck_assert_uint_eq(end.next_seq, FIRST_SEQ + 3);
@@ -285,22 +320,185 @@ see_term_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
 static void
 check_term_log(const uint8_t *bytes, size_t len)
 {
-    struct still_disk still;
-    struct replay_end end;
     unsigned n = 0;
+    struct replay_end end = read_log(bytes, len, see_term_batch, &n);
 
-    still_disk_init(&still);
-    still_disk_add(&still, "log-00000000000000000003.wal", bytes, len);
-    ck_assert_int_eq(replay_run(&(struct replay){.disk = &still.disk,
-                                    .epoch = EPOCH,
-                                    .number = NUMBER,
-                                    .batch_fn = see_term_batch,
-                                    .context = &n},
-                         &end),
-        0);
     ck_assert_uint_eq(n, TERM_BATCHES);
     ck_assert_uint_eq(end.next_seq, TERM_FIRST_SEQ + TERM_BATCHES);
     ck_assert_uint_eq(end.end, len - TERM_ZEROES);
+}
+
+static int
+see_moved_batch(
+    void *context, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    unsigned *n = context;
+    struct entry_reader reader = {.at = payload, .end = payload + len};
+    struct entry entry;
+
+    ck_assert_uint_eq(seq, FIRST_SEQ + *n);
+    ck_assert(entry_next(&reader, &entry));
+    if (*n == 0) {
+        ck_assert_int_eq(entry.kind, ENTRY_CELLS);
+        ck_assert(entry_next(&reader, &entry));
+    }
+    ck_assert_int_eq(entry.kind, ENTRY_MOVED);
+    ck_assert_str_eq(entry.moved.rule, "crc32a:2/4");
+    ck_assert_str_eq(entry.moved.address, *n == 0 ? "[::1]:11211" : "");
+    ck_assert(entry_next(&reader, &entry));
+    ck_assert_int_eq(entry.kind, ENTRY_END);
+    ++*n;
+    return 0;
+}
+
+static void
+check_moved_log(const uint8_t *bytes, size_t len)
+{
+    unsigned n = 0;
+
+    (void)read_log(bytes, len, see_moved_batch, &n);
+    ck_assert_uint_eq(n, 2);
+}
+
+enum { JOINED_BATCHES = 3, JOINED_ZEROES = 64 };
+
+/* What the n-th batch of t/data/log-v1-joined has: three numbers from end to
+ * end of a window; the whole one up to the highest number there is; 0. */
+static struct seen_window
+joined_window(unsigned n)
+{
+    struct seen_window seen = {0};
+
+    if (n == 0) {
+        seen_add(&seen, 1999);
+        seen_add(&seen, 2000);
+        seen_add(&seen, 977); /* the lowest of its window */
+    } else if (n == 1) {
+        seen.high = UINT64_MAX;
+        (void)memset(seen.bit, 0xff, sizeof seen.bit);
+    } else {
+        seen_add(&seen, 0);
+    }
+    return seen;
+}
+
+/* The file that is t/data/log-v1-joined: a window, and a cell behind it. */
+static void
+make_joined_log(struct log_make *log)
+{
+    static const struct frame_file file = {.epoch = EPOCH,
+        .number = NUMBER,
+        .first_seq = FIRST_SEQ,
+        .before_end = 5000};
+    uint8_t payload[ENTRY_PRODUCER_JOINED_BYTES_MAX + 4];
+
+    log_make_init(log, &file);
+    for (unsigned n = 0; n < JOINED_BATCHES; n++) {
+        struct seen_window seen = joined_window(n);
+        size_t len = entry_put_producer_joined(payload, 300 + n, &seen);
+
+        memcpy(payload + len, "\x09\1\2\3", 4);
+        log_make_add(log, payload, len + 4, FIRST_SEQ - 1);
+    }
+    log_make_zeroes(log, JOINED_ZEROES);
+}
+
+static int
+see_joined_batch(
+    void *context, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    unsigned *n = context;
+    struct entry_reader reader = {.at = payload, .end = payload + len};
+    struct entry entry;
+    struct seen_window seen = joined_window(*n);
+
+    ck_assert_uint_eq(seq, FIRST_SEQ + *n);
+    ck_assert(entry_next(&reader, &entry));
+    ck_assert_int_eq(entry.kind, ENTRY_PRODUCER_JOINED);
+    ck_assert_uint_eq(entry.producer, 300 + *n);
+    ck_assert_mem_eq(&entry.seen, &seen, sizeof seen);
+    ck_assert(entry_next(&reader, &entry));
+    ck_assert_int_eq(entry.kind, ENTRY_CELLS);
+    ck_assert(entry_next(&reader, &entry));
+    ck_assert_int_eq(entry.kind, ENTRY_END);
+    ++*n;
+    return 0;
+}
+
+static void
+check_joined_log(const uint8_t *bytes, size_t len)
+{
+    unsigned n = 0;
+    struct replay_end end = read_log(bytes, len, see_joined_batch, &n);
+
+    ck_assert_uint_eq(n, JOINED_BATCHES);
+    ck_assert_uint_eq(end.end, len - JOINED_ZEROES);
+}
+
+/* The file that is t/data/log-v1-about: three members, ids back and forth, and
+ * a table that has rolled; then one from end to end. */
+static const struct entry_about about_entries[] = {
+    {.serial = 300,
+        .n = 3,
+        .id = {7000000000, 6999999999, 7000000300},
+        .member = {0, 4000000000, 5}},
+    {.serial = 1, .n = 1, .id = {UINT64_MAX}, .member = {UINT64_MAX}}};
+static const struct entry_rolled about_rolled = {300, 7000000301, 12};
+
+static void
+make_about_log(struct log_make *log)
+{
+    static const struct frame_file file = {.epoch = EPOCH,
+        .number = NUMBER,
+        .first_seq = FIRST_SEQ,
+        .before_end = 5000};
+    uint8_t payload[ENTRY_ABOUT_BYTES_MAX + ENTRY_ABOUT_ROLLED_BYTES_MAX];
+    size_t len = entry_put_about(payload, &about_entries[0]);
+
+    log_make_init(log, &file);
+    len += entry_put_rolled(payload + len, &about_rolled);
+    log_make_add(log, payload, len, FIRST_SEQ - 1);
+    len = entry_put_about(payload, &about_entries[1]);
+    log_make_add(log, payload, len, FIRST_SEQ);
+}
+
+static int
+see_about_batch(
+    void *context, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    unsigned *n = context;
+    struct entry_reader reader = {.at = payload, .end = payload + len};
+    const struct entry_about *want = &about_entries[*n];
+    struct entry entry;
+
+    ck_assert_uint_eq(seq, FIRST_SEQ + *n);
+    ck_assert(entry_next(&reader, &entry));
+    ck_assert_int_eq(entry.kind, ENTRY_ABOUT);
+    ck_assert_uint_eq(entry.about.serial, want->serial);
+    ck_assert_uint_eq(entry.about.n, want->n);
+    for (unsigned i = 0; i < want->n; i++) {
+        ck_assert_uint_eq(entry.about.id[i], want->id[i]);
+        ck_assert_uint_eq(entry.about.member[i], want->member[i]);
+    }
+    if (*n == 0) {
+        ck_assert(entry_next(&reader, &entry));
+        ck_assert_int_eq(entry.kind, ENTRY_ABOUT_ROLLED);
+        ck_assert_uint_eq(entry.rolled.serial, about_rolled.serial);
+        ck_assert_uint_eq(entry.rolled.first, about_rolled.first);
+        ck_assert_uint_eq(entry.rolled.lowest, about_rolled.lowest);
+    }
+    ck_assert(!entry_has_next(&reader));
+    ++*n;
+    return 0;
+}
+
+static void
+check_about_log(const uint8_t *bytes, size_t len)
+{
+    unsigned n = 0;
+
+    (void)read_log(bytes, len, see_about_batch, &n);
+    ck_assert_uint_eq(n, 2);
 }
 
 START_TEST(test_today)
@@ -312,6 +510,15 @@ START_TEST(test_today)
     log_make_fini(&log);
     make_term_log(&log);
     check_term_log((const uint8_t *)log.bytes.data, log.bytes.len);
+    log_make_fini(&log);
+    make_moved_log(&log);
+    check_moved_log((const uint8_t *)log.bytes.data, log.bytes.len);
+    log_make_fini(&log);
+    make_joined_log(&log);
+    check_joined_log((const uint8_t *)log.bytes.data, log.bytes.len);
+    log_make_fini(&log);
+    make_about_log(&log);
+    check_about_log((const uint8_t *)log.bytes.data, log.bytes.len);
     log_make_fini(&log);
 }
 END_TEST
@@ -342,6 +549,24 @@ END_TEST
 START_TEST(test_version_1_with_a_term)
 {
     check_file(DATA_DIR "/log-v1-term", check_term_log);
+}
+END_TEST
+
+START_TEST(test_version_1_with_handovers)
+{
+    check_file(DATA_DIR "/log-v1-moved", check_moved_log);
+}
+END_TEST
+
+START_TEST(test_version_1_with_numbers_joined)
+{
+    check_file(DATA_DIR "/log-v1-joined", check_joined_log);
+}
+END_TEST
+
+START_TEST(test_version_1_with_members_of_about)
+{
+    check_file(DATA_DIR "/log-v1-about", check_about_log);
 }
 END_TEST
 
@@ -398,6 +623,18 @@ make_files(const char *directory)
     ok = ok && write_file(directory, "log-v1-term", -1, &term.bytes, NULL) &&
         write_file(directory, "term", 1, &term.bytes, NULL);
     log_make_fini(&term);
+    make_moved_log(&term);
+    ok = ok && write_file(directory, "log-v1-moved", -1, &term.bytes, NULL) &&
+        write_file(directory, "moved", 1, &term.bytes, NULL);
+    log_make_fini(&term);
+    make_joined_log(&term);
+    ok = ok && write_file(directory, "log-v1-joined", -1, &term.bytes, NULL) &&
+        write_file(directory, "joined", 1, &term.bytes, NULL);
+    log_make_fini(&term);
+    make_about_log(&term);
+    ok = ok && write_file(directory, "log-v1-about", -1, &term.bytes, NULL) &&
+        write_file(directory, "about", 1, &term.bytes, NULL);
+    log_make_fini(&term);
     buf_fini(&payload);
     log_make_fini(&next);
     log_make_fini(&log);
@@ -407,8 +644,10 @@ make_files(const char *directory)
 int
 main(int argc, char **argv)
 {
-    const TTest *const tests[] = {
-        test_today, test_version_1, test_version_1_with_a_term};
+    const TTest *const tests[] = {test_today, test_version_1,
+        test_version_1_with_a_term, test_version_1_with_handovers,
+        test_version_1_with_numbers_joined,
+        test_version_1_with_members_of_about};
 
     if (argc == 3 && strcmp(argv[1], "--make") == 0) {
         return make_files(argv[2]);

@@ -291,8 +291,8 @@ START_TEST(test_log_files)
     ck_assert_uint_eq(histories_of(&histories, UINT64_MAX), 121);
     ck_assert_uint_eq(copy.n, 20);
     ck_assert_uint_eq(histories_of(&copy, 19), 101);
-    histories__fini(&copy);
-    histories__fini(&histories);
+    histories_fini(&copy);
+    histories_fini(&histories);
 }
 END_TEST
 

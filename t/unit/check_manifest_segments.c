@@ -336,12 +336,12 @@ START_TEST(test_find)
     ck_assert(segments_has_file(it, 39) && !segments_has_file(it, 38));
     ck_assert_uint_eq(segments_last_file(it), 40);
     manifest.n_counters = 1;
-    manifest_drop_gone(&manifest);
+    ck_assert_int_eq(manifest_drop_gone(&manifest), 0);
     segments_verify(it);
     ck_assert_uint_eq(it->n, 3);
     ck_assert(!segments_has_file(it, 40));
     manifest.n_counters = 0;
-    manifest_drop_gone(&manifest);
+    ck_assert_int_eq(manifest_drop_gone(&manifest), 0);
     ck_assert_uint_eq(it->n, 0);
     manifest_fini(&manifest);
 }

@@ -3,7 +3,8 @@
  * again; each body cut off and made longer at every place, refused with the
  * place; each rule of a body broken; and random bytes in bodies: refused, or
  * read and written as they were. */
-#include "repl/message.h"
+#include "repl/message_feed.h"
+#include "repl/message_forward.h"
 
 #include "base/bytes.h"
 #include "base/err.h"
@@ -91,6 +92,38 @@ again_switch(
         : message_put_switch(out, seq);
 }
 
+static size_t
+again_request(
+    const struct stream_frame *frame, uint8_t *out, struct stream_fault *fault)
+{
+    struct message_request request;
+    size_t len;
+
+    if (message_get_request(frame, &request, fault) != 0) {
+        return 0;
+    }
+    len = message_put_request(out, request.id, request.is_binary);
+    memcpy(out + len, request.bytes, request.len);
+    return len + request.len;
+}
+
+static size_t
+again_reply(
+    const struct stream_frame *frame, uint8_t *out, struct stream_fault *fault)
+{
+    struct message_reply reply;
+    size_t len;
+
+    if (message_get_reply(frame, &reply, fault) != 0) {
+        return 0;
+    }
+    len = message_put_reply(out, &reply);
+    if (reply.len > 0) {
+        memcpy(out + len, reply.bytes, reply.len);
+    }
+    return len + reply.len;
+}
+
 #define AGAIN(type, name, get, put)                                           \
     case STREAM_##type: {                                                     \
         struct message_##name read;                                           \
@@ -113,7 +146,9 @@ again(
         AGAIN(SNAPSHOT, snapshot, message_get_snapshot, message_put_snapshot)
         AGAIN(FILE, file, message_get_file, message_put_file)
         AGAIN(END, end, message_get_end, message_put_end)
+        AGAIN(WANT, want, message_get_want, message_put_want)
         AGAIN(ERROR, error, message_get_error, message_put_error)
+        AGAIN(SOURCE, source, message_get_source, message_put_source)
     case STREAM_HEARTBEAT: {
         struct message_news news;
 
@@ -131,6 +166,10 @@ again(
         return again_data(frame, out, fault);
     case STREAM_SWITCH:
         return again_switch(frame, out, fault);
+    case STREAM_REQUEST:
+        return again_request(frame, out, fault);
+    case STREAM_REPLY:
+        return again_reply(frame, out, fault);
     }
     ck_abort_msg("type %u", (unsigned)frame->type);
 }
@@ -166,17 +205,16 @@ is_open(enum stream_type type)
     return type == STREAM_DATA;
 }
 
-START_TEST(test_tape)
+static void
+go_through(const struct tape *tape)
 {
-    static struct tape tape;
     static uint8_t out[BODY_BYTES], longer[BODY_BYTES];
     struct stream_fault fault;
 
-    tape_make(&tape);
-    for (unsigned i = 0; i < tape.n; i++) {
-        enum stream_type type = (enum stream_type)tape.bytes[tape.at[i] + 5];
-        const uint8_t *body = tape.bytes + tape.at[i] + STREAM_HEAD_BYTES;
-        size_t len = tape.at[i + 1] - tape.at[i] - STREAM_HEAD_BYTES;
+    for (unsigned i = 0; i < tape->n; i++) {
+        enum stream_type type = (enum stream_type)tape->bytes[tape->at[i] + 5];
+        const uint8_t *body = tape->bytes + tape->at[i] + STREAM_HEAD_BYTES;
+        size_t len = tape->at[i + 1] - tape->at[i] - STREAM_HEAD_BYTES;
 
         ck_assert_uint_eq(again_of(type, body, len, out, &fault), len);
         ck_assert_mem_eq(out, body, len);
@@ -194,9 +232,19 @@ START_TEST(test_tape)
         }
     }
 }
+
+START_TEST(test_tape)
+{
+    static struct tape tape;
+
+    tape_make(&tape);
+    go_through(&tape);
+    tape_make_feed(&tape);
+    go_through(&tape);
+}
 END_TEST
 
-/* A byte of a body of the tape (the first of its type) that breaks a rule: the
+/* A byte of a body of the tapes (the first of its type) that breaks a rule: the
  * place that is told. */
 static const struct {
     enum stream_type type;
@@ -206,11 +254,11 @@ static const struct {
     const char *what;
 } rules[] = {
     {STREAM_HELLO, 48, 0, 48, "purpose"},
-    {STREAM_HELLO, 48, 4, 48, "purpose"},
+    {STREAM_HELLO, 48, 5, 48, "purpose"},
     {STREAM_HELLO, 49, 0, 49, "least protocol"},
     {STREAM_HELLO, 49, 4, 50, "most protocol"},
     {STREAM_HELLO, 51, 3, 51, "level"},
-    {STREAM_HELLO, 52, 4, 52, "flags"},
+    {STREAM_HELLO, 52, 8, 52, "flags"},
     {STREAM_HELLO, 53, 1, 52, "flags"},
     {STREAM_HELLO, 59, 1, 59, "0"},
     {STREAM_HELLO, 60, 0, 60, "shards"},
@@ -222,7 +270,6 @@ static const struct {
     {STREAM_WELCOME, 32, 0, 32, "protocol"},
     {STREAM_WELCOME, 33, 0, 33, "verdict"},
     {STREAM_WELCOME, 33, 4, 33, "verdict"},
-    {STREAM_WELCOME, 33, MESSAGE_SNAPSHOT, 40, "seq"},
     {STREAM_WELCOME, 34, 1, 34, "0"},
     {STREAM_WELCOME, 39, 128, 36, "0"},
     {STREAM_WELCOME, 47, 1, 48, "last"},
@@ -271,27 +318,74 @@ static const struct {
     {STREAM_END, 0, 4, 0, "what ends"},
     {STREAM_END, 0, MESSAGE_END_SNAPSHOT, 4, "0"},
     {STREAM_SWITCH, 5, 6, 0, "a number of the term"},
+    {STREAM_WANT, 0, 0, 1, "rule"},
+    {STREAM_WANT, 1, ' ', 1, "rule"},
     {STREAM_ERROR, 0, 0, 0, "code"},
     {STREAM_ERROR, 5, 10, 5, "text"},
     {STREAM_ERROR, 6, 127, 6, "text"},
+    {STREAM_SOURCE, 16, 0, 16, "shards"},
 };
+
+/* Requests and replies: a head, and bytes of which nothing is known. */
+START_TEST(test_forward)
+{
+    static const uint8_t bytes[] = "incr 1.n 5\r\n";
+    const struct message_reply reply = {
+        .id = 7, .seq = seq_make(5, 9), .len = 3};
+    const struct message_reply unsure = {.id = 7, .outcome = MESSAGE_UNSURE};
+    uint8_t body[MESSAGE_REPLY_HEAD + sizeof bytes];
+    static uint8_t out[BODY_BYTES];
+    struct stream_fault fault;
+    size_t len = message_put_request(body, 7, true);
+
+    memcpy(body + len, bytes, sizeof bytes);
+    len += sizeof bytes;
+    ck_assert_uint_eq(again_of(STREAM_REQUEST, body, len, out, &fault), len);
+    ck_assert_mem_eq(out, body, len);
+    for (size_t cut = 0; cut <= MESSAGE_REQUEST_HEAD; cut++) {
+        ck_assert_uint_eq(again_of(STREAM_REQUEST, body, cut, out, &fault), 0);
+    }
+    body[8] = 2;
+    ck_assert_uint_eq(again_of(STREAM_REQUEST, body, len, out, &fault), 0);
+    ck_assert_str_eq(fault.what, "protocol");
+
+    len = message_put_reply(body, &reply);
+    memcpy(body + len, "7\r\n", 3);
+    ck_assert_uint_eq(
+        again_of(STREAM_REPLY, body, len + 3, out, &fault), len + 3);
+    ck_assert_mem_eq(out, body, len + 3);
+    for (size_t cut = 0; cut < MESSAGE_REPLY_HEAD; cut++) {
+        ck_assert_uint_eq(again_of(STREAM_REPLY, body, cut, out, &fault), 0);
+    }
+    body[16] = MESSAGE_UNSURE + 1;
+    ck_assert_uint_eq(again_of(STREAM_REPLY, body, len, out, &fault), 0);
+    ck_assert_str_eq(fault.what, "outcome");
+    len = message_put_reply(body, &unsure);
+    ck_assert_uint_eq(again_of(STREAM_REPLY, body, len, out, &fault), len);
+    ck_assert_uint_eq(again_of(STREAM_REPLY, body, len + 1, out, &fault), 0);
+}
+END_TEST
 
 START_TEST(test_rules)
 {
-    static struct tape tape;
+    static struct tape tapes[2];
     static uint8_t out[BODY_BYTES], wrong[BODY_BYTES];
 
-    tape_make(&tape);
+    tape_make(&tapes[0]);
+    tape_make_feed(&tapes[1]);
     for (size_t r = 0; r < COUNT_OF(rules); r++) {
+        bool is_of_feed =
+            rules[r].type == STREAM_WANT || rules[r].type == STREAM_SOURCE;
+        const struct tape *tape = &tapes[is_of_feed];
         struct stream_fault fault;
         unsigned i = 0;
         size_t len;
 
-        while (tape.bytes[tape.at[i] + 5] != rules[r].type) {
+        while (tape->bytes[tape->at[i] + 5] != rules[r].type) {
             i++;
         }
-        len = tape.at[i + 1] - tape.at[i] - STREAM_HEAD_BYTES;
-        memcpy(wrong, tape.bytes + tape.at[i] + STREAM_HEAD_BYTES, len);
+        len = tape->at[i + 1] - tape->at[i] - STREAM_HEAD_BYTES;
+        memcpy(wrong, tape->bytes + tape->at[i] + STREAM_HEAD_BYTES, len);
         wrong[rules[r].at] = rules[r].value;
         ck_assert_msg(
             again_of(rules[r].type, wrong, len, out, &fault) == 0, "%zu", r);
@@ -409,8 +503,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *tests[] = {test_tape, test_rules, test_hello_of_nobody,
-        test_longest_snapshot, test_listed, test_random};
+    const TTest *tests[] = {test_tape, test_rules, test_forward,
+        test_hello_of_nobody, test_longest_snapshot, test_listed, test_random};
 
     return run_tests("message", tests, COUNT_OF(tests));
 }

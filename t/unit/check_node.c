@@ -600,6 +600,90 @@ START_TEST(test_parting_unwritten)
 }
 END_TEST
 
+static int (*open_file)(
+    struct disk *disk, const char *name, enum disk_open how, int *fd);
+static int (*read_file)(struct disk *disk, int fd, void *bytes, size_t size,
+    uint64_t at, size_t *n_read);
+static atomic_bool is_segment[1024];
+static atomic_bool holds_reads;
+static atomic_uint n_held;
+
+static int
+open_noted(struct disk *disk, const char *name, enum disk_open how, int *fd)
+{
+    int err = open_file(disk, name, how, fd);
+    if (err == 0 && (size_t)*fd < COUNT_OF(is_segment)) {
+        atomic_store(&is_segment[*fd], strstr(name, ".seg") != NULL);
+    }
+    return err;
+}
+
+static int
+read_held(struct disk *disk, int fd, void *bytes, size_t size, uint64_t at,
+    size_t *n_read)
+{
+    bool is_held = (size_t)fd < COUNT_OF(is_segment) &&
+        atomic_load(&is_segment[fd]) && atomic_load(&holds_reads);
+    atomic_fetch_add(&n_held, is_held);
+    while (is_held && atomic_load(&holds_reads)) {
+        host_pause();
+    }
+    return read_file(disk, fd, bytes, size, at, n_read);
+}
+
+static void *
+change_cold(void *context)
+{
+    struct host *host = context;
+    struct cell_key key = cell_of(quiet_schema(host->rig.store), 1, "wb");
+    ck_assert_int_eq(change_cell(host->rig.store, &key, CHANGE_INCR, 1), 0);
+    return NULL;
+}
+
+/* A change that waits for a block of the cold tier when a primary is to follow
+ * another one: it is still made, so the replica is to have it, too. */
+START_TEST(test_parting_cold)
+{
+    enum { LOOKS = 10 };
+    struct world w;
+    pthread_t changer;
+    struct parting parting;
+    world_init(&w, 0, 0);
+    struct disk *disk = w.a.rig.data.disk;
+    host_close(&w.a);
+    const struct disk_calls *plain = disk->calls;
+    struct disk_calls calls = *plain;
+    open_file = calls.open;
+    read_file = calls.read;
+    calls.open = open_noted;
+    calls.read = read_held;
+    disk->calls = &calls;
+    host_open(&w.a, NULL);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    ck_assert_int_eq(rig_seal_all(&w.a.rig), 0);
+    atomic_store(&holds_reads, true);
+    ck_assert_int_eq(pthread_create(&changer, NULL, change_cold, &w.a), 0);
+    WAIT_UNTIL(atomic_load(&n_held) > 0);
+    part_later(&parting, &w.a, w.b.address, 0);
+    WAIT_UNTIL(store_fault(w.a.rig.store) == ERR_NOT_PRIMARY);
+    unsigned n_looks = atomic_load(&w.a.n_looks);
+    WAIT_UNTIL(atomic_load(&w.a.n_looks) - n_looks > LOOKS);
+    ck_assert(node_leads(w.a.node));
+    atomic_store(&holds_reads, false);
+    ck_assert_int_eq(pthread_join(changer, NULL), 0);
+    ck_assert_int_eq(pthread_join(parting.thread, NULL), 0);
+    ck_assert_int_eq(host_replicaof(&w.b, ""), 0);
+    WAIT_UNTIL(host_is_followed(&w.b, &w.a));
+    ck_assert_uint_eq(host_stat(&w.a, "cuts"), 0);
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.a);
+    disk->calls = plain;
+    host_close(&w.b);
+    world_fini(&w);
+}
+END_TEST
+
 /* The machine of a primary was started anew: what it has lost is on a replica.
  */
 static void
@@ -751,6 +835,84 @@ START_TEST(test_full_disk)
 }
 END_TEST
 
+/* Leaves a disk that much room. */
+static void
+leave_room(struct host *host, uint64_t bytes)
+{
+    const uint64_t much = UINT64_C(1) << 40;
+    struct disk *disk = host->rig.data.disk;
+    uint64_t room;
+    fake_disk_limit(host->rig.fake, much);
+    ck_assert_int_eq(disk->calls->room(disk, &room), 0);
+    fake_disk_limit(host->rig.fake, much - room + bytes);
+}
+
+/* b has lost its connection to a for now; a has a burst for it. */
+static void
+hold_burst(struct world *w, uint64_t burst_bytes)
+{
+    w->b.config.timeout_ms = 200;
+    atomic_store(&w->b.relay_bytes, UINT64_MAX);
+    host_open(&w->b, w->a.address);
+    WAIT_UNTIL(host_is_followed(&w->a, &w->b));
+    atomic_store(&w->b.is_stuck, true);
+    uint64_t bytes = rig_stat(&w->a.rig, "bytes");
+    while (rig_stat(&w->a.rig, "bytes") < bytes + burst_bytes) {
+        (void)change_some(&w->a, CHANGES);
+    }
+}
+
+/* The disk of a replica that a primary waits for is full, and nobody makes room
+ * but its own checkpoint, which may have only what is committed. What is, is
+ * said behind the batches that it cannot take: so it comes anew to hear it. */
+START_TEST(test_full_disk_ahead)
+{
+    enum { ROOM = 1 << 16, BURST = 1 << 21 };
+    struct world w;
+    world_init(&w, 1, 0);
+    hold_burst(&w, BURST);
+    leave_room(&w.b, ROOM);
+    atomic_store(&w.b.is_stuck, false);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
+/* The same, and the log has taken what it cannot write, so that the node must
+ * not come anew: a checkpoint is under way, waits for what is committed, and
+ * gives no room before. So it has to be heard all the same. */
+START_TEST(test_full_disk_unwritten)
+{
+    enum { PART = 1 << 20, BURST = 1 << 21 }; /* of frames of 256 KiB */
+    struct world w;
+    struct rig_later later;
+    world_init(&w, 1, 0);
+    hold_burst(&w, BURST);
+    uint64_t bytes = rig_stat(&w.b.rig, "bytes");
+    atomic_store(&w.b.stuck_bytes, PART);
+    atomic_store(&w.b.is_stuck, false);
+    WAIT_UNTIL(atomic_load(&w.b.is_stuck));
+    WAIT_UNTIL(rig_stat(&w.b.rig, "bytes") > bytes + PART / 2);
+    bytes = rig_stat(&w.b.rig, "checkpoint_bytes");
+    rig_checkpoint_later(&w.b.rig, &later);
+    WAIT_UNTIL(rig_stat(&w.b.rig, "checkpoint_bytes") > bytes);
+    leave_room(&w.b, 0);
+    uint64_t seq = host_stat(&w.b, "written_seq");
+    atomic_store(&w.b.is_stuck, false);
+    WAIT_UNTIL(host_stat(&w.b, "committed_seq") >= seq);
+    fake_disk_limit(w.b.rig.fake, UINT64_MAX); /* by hand: more is needed */
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    (void)rig_wait(&later);
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
 /* Who does not know the secret, or is of another group, is not served. */
 START_TEST(test_strangers)
 {
@@ -840,10 +1002,10 @@ words(const char *text)
     return (struct message_text){(const uint8_t *)text, (uint8_t)strlen(text)};
 }
 
-/* A replica of that name that has all: it connects, and says so. The type of
- * the frame that comes then. */
+/* A replica of that name that has all, and has promised that term: it
+ * connects, and says so. The type of the frame that comes then. */
 static int
-greet(struct host *host, const char *name, int *fd)
+greet_with(struct host *host, const char *name, uint64_t promised, int *fd)
 {
     uint8_t bytes[STREAM_HEAD_BYTES + MESSAGE_SMALL_MAX];
     struct store_directory directory;
@@ -857,7 +1019,7 @@ greet(struct host *host, const char *name, int *fd)
         .shards = directory.shards,
         .epoch = directory.epoch,
         .seed = directory.seed,
-        .promised = 1,
+        .promised = promised,
         .written = position.written,
         .synced = position.synced,
         .group = words("posts"),
@@ -873,12 +1035,43 @@ greet(struct host *host, const char *name, int *fd)
         .name_len = hello.name.len};
     ck_assert_int_eq(proof__make(&host->secret, &claim, hello.proof), 0);
     size_t len = message_put_hello(bytes + STREAM_HEAD_BYTES, &hello);
-    len = stream_seal(bytes, STREAM_HELLO, (uint32_t)len, 1, 0);
+    len = stream_seal(bytes, STREAM_HELLO, (uint32_t)len, promised, 0);
     ck_assert_int_eq(send(*fd, bytes, len, MSG_NOSIGNAL), (ssize_t)len);
     ck_assert_int_eq(
         recv(*fd, bytes, STREAM_HEAD_BYTES, MSG_WAITALL), STREAM_HEAD_BYTES);
     return bytes[5];
 }
+
+static int
+greet(struct host *host, const char *name, int *fd)
+{
+    return greet_with(host, name, 1, fd);
+}
+
+/* Who has promised a term that no promotions lead to makes a primary neither
+ * use its terms up nor unable to begin one. */
+START_TEST(test_term_of_nowhere)
+{
+    static const uint64_t far[] = {SEQ_TERM_MAX, SEQ_TERM_MAX - 1, 1 << 20};
+    struct world w;
+    world_init(&w, 0, 0);
+    for (unsigned i = 0; i < COUNT_OF(far); i++) {
+        int fd;
+        ck_assert_int_eq(greet_with(&w.a, "far", far[i], &fd), STREAM_ERROR);
+        (void)close(fd);
+    }
+    ck_assert_uint_eq(host_stat(&w.a, "refused_term"), 0);
+    uint64_t term = host_stat(&w.a, "term");
+    int fd;
+    ck_assert_int_eq(greet_with(&w.a, "near", term + 9, &fd), STREAM_ERROR);
+    (void)close(fd);
+    WAIT_UNTIL(host_stat(&w.a, "refused_term") == term + 9);
+    ck_assert_int_eq(host_replicaof(&w.a, ""), 0);
+    ck_assert_uint_eq(host_stat(&w.a, "term"), term + 10);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
 
 /* One replica too many is told so; but not one that comes anew. */
 START_TEST(test_too_many)
@@ -1001,20 +1194,22 @@ static void
 add_waits(void *context, const char *name, const char *value)
 {
     uint64_t *n = context;
-    if (strncmp(name, "commit_us_below_", 16) == 0) {
+    if (strncmp(name, "commit_us_below_", 16) == 0 ||
+        strncmp(name, "lag_us_below_", 13) == 0) {
         *n += strtoull(value, NULL, 10);
     }
 }
 
 static uint64_t
-n_commit_waits(struct host *host)
+n_waits(struct host *host)
 {
     uint64_t n = 0;
     node_each_stat(host->node, add_waits, &n);
     return n;
 }
 
-/* How long commits wait for a replica. */
+/* How long commits wait for a replica, and what has come to one until it is
+ * applied. */
 START_TEST(test_commit_waits)
 {
     struct world w;
@@ -1022,15 +1217,16 @@ START_TEST(test_commit_waits)
     host_open(&w.b, w.a.address);
     uint64_t seq = change_some(&w.a, 1);
     ck_assert_int_eq(rig_commit(&w.a.rig, seq), STORE_COMMITTED);
-    WAIT_UNTIL(n_commit_waits(&w.a) > 0);
+    WAIT_UNTIL(n_waits(&w.a) > 0);
+    WAIT_UNTIL(n_waits(&w.b) > 0);
     uint64_t late = host_stat(&w.a, "commits_late");
     host_close(&w.b);
     seq = change_some(&w.a, 1);
     WAIT_UNTIL(host_stat(&w.a, "commits_late") > late);
-    uint64_t waits = n_commit_waits(&w.a);
+    uint64_t waits = n_waits(&w.a);
     host_open(&w.b, w.a.address);
     ck_assert_int_eq(rig_commit(&w.a.rig, seq), STORE_COMMITTED);
-    WAIT_UNTIL(n_commit_waits(&w.a) > waits);
+    WAIT_UNTIL(n_waits(&w.a) > waits);
     host_close(&w.b);
     host_close(&w.a);
     world_fini(&w);
@@ -1152,10 +1348,11 @@ main(void)
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
         test_twice, test_wait, test_unwanted, test_stop, test_roles,
         test_parting, test_unwritten, test_parting_unwritten,
-        test_parting_in_vain, test_doubtful_primary, test_full_disk, test_late,
-        test_later_term, test_same_term, test_promotion_fails, test_no_dialler,
-        test_snapshot, test_place, test_strangers, test_garbage, test_too_many,
-        test_slow, test_lag, test_commit_waits, test_crowd, test_places,
-        test_no_descriptors};
+        test_parting_cold, test_parting_in_vain, test_doubtful_primary,
+        test_full_disk, test_full_disk_ahead, test_full_disk_unwritten,
+        test_late, test_later_term, test_term_of_nowhere, test_same_term,
+        test_promotion_fails, test_no_dialler, test_snapshot, test_place,
+        test_strangers, test_garbage, test_too_many, test_slow, test_lag,
+        test_commit_waits, test_crowd, test_places, test_no_descriptors};
     return run_tests("node", tests, COUNT_OF(tests));
 }

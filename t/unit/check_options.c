@@ -384,7 +384,7 @@ START_TEST(test_help_man)
     ck_assert_ptr_nonnull(strstr(
         message.data, "\\fB\\-p\\fR, \\fB\\-\\-port\\fR=\\fINUM\\fR\n"));
     ck_assert_ptr_nonnull(
-        strstr(message.data, "\\fB\\-\\-help\\fR[=\\fIman\\fR]\n"));
+        strstr(message.data, "\\fB\\-\\-help\\fR[=\\fIman|metrics\\fR]\n"));
     char *rest = message.data;
     while (rest != NULL) {
         char *line = strsep(&rest, "\n");

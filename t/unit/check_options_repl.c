@@ -35,6 +35,9 @@ START_TEST(test_refused)
         {PRIMARY "--repl-listen=proto[ascii]:127.0.0.1",
             "--repl-listen: wanted are addresses only"},
         {PRIMARY "--leave-group", "leave one out"},
+        {"--data=/d --forward-writes=yes", "--forward-writes wants"},
+        {PRIMARY "--forward-writes=yes --auth-file=/u",
+            "--forward-writes with --auth-file wants"},
         {PRIMARY "--replica-ack=perhaps", "'perhaps' is refused"},
     };
     ck_assert_int_eq(unsetenv("STATE_DIRECTORY"), 0);
@@ -46,6 +49,8 @@ START_TEST(test_refused)
         (void)good(PRIMARY "-Z -o ssl_chain_cert=/c --repl-insecure");
         (void)good(PRIMARY "-Z -o ssl_chain_cert=/c,ssl_ca_cert=/a");
         (void)good(PRIMARY "--repl-secret-file=/s");
+        (void)good(PRIMARY "--repl-secret-file=/s --auth-file=/u "
+                           "--forward-writes=yes");
     } else {
         bad(PRIMARY "--repl-secret-file=/s", "this build has no OpenSSL");
     }

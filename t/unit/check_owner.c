@@ -4,6 +4,7 @@
  * and whether the store answers at once. The rule may change between two
  * turns. */
 #include "lib/park.h"
+#include "session/exec.h"
 #include "unit/net_help.h"
 
 #include <stdio.h>
@@ -12,6 +13,9 @@
 #define NO                                                                    \
     "CLIENT_ERROR the id is another server's by the rule of --owns "          \
     "(modulo:1/2)\r\n"
+
+#define HANDOVER "handover modulo:0/2 to b.example:11211"
+#define AWAY "SERVER_ERROR moved b.example:11211\r\n"
 
 /* Odd ids are ours. */
 static const char rule[] = "modulo:1/2";
@@ -45,6 +49,37 @@ static const struct exchange refusals[] = {
     {"ms 2.cntcm 1\r\n5", NO},
     {"set item 0 0 1\r\n5", "STORED\r\n"},
     {"get item 2.cntcm", NO},
+    {"get item", "VALUE item 0 1\r\n5\r\nEND\r\n"},
+    {"incr item 1", "6\r\n"},
+};
+
+/* Of ids that were handed over; one of items and cells of its own. */
+static const struct exchange handovers[] = {
+    {"incr 1.cntcm 3", "3\r\n"},
+    {"incr 2.cntcm 3", AWAY},
+    {"incr 1.cntcm 3\r\nincr 1.cntcm 1\r\nincr 2.cntcm 3\r\nincr 1.cntcm 1",
+        "6\r\n7\r\n" AWAY "8\r\n"},
+    {"get 1.cntcm\r\nget 2.cntcm\r\nget 1.cntcm 2.cntcm\r\nget 1.cntcm",
+        "VALUE 1.cntcm 0 1\r\n8\r\nEND\r\n" AWAY AWAY
+        "VALUE 1.cntcm 0 1\r\n8\r\nEND\r\n"},
+    {"mg 1.cntcm v\r\nmg 2.cntcm v\r\nmg 2.cntcm v q\r\nmg 1.cntcm k",
+        "VA 1\r\n8\r\n" AWAY AWAY "HD k1.cntcm\r\n"},
+    {"get 1.weibo 2.weibo", AWAY},
+    {"get weibo 1 2.cntcm", AWAY},
+    {"get weibo 1", "VALUE 1 0 5\r\n8 0 0\r\nEND\r\n"},
+    {"gat 0 1.cntcm 2.cntcm", AWAY},
+    {"touch 2.cntcm 0", AWAY},
+    {"set 2.cntcm 0 0 1\r\n5", AWAY},
+    {"set 2.weibo 0 0 5\r\n1 2 3", AWAY},
+    {"set weibo 2 1 2 3 4",
+        "CLIENT_ERROR this is a counter: send its id and "
+        "one value a column\r\n"},
+    {"set weibo 2 cntcm=1", AWAY},
+    {"delete weibo 2", AWAY},
+    {"delete 2.cntcm", AWAY},
+    {"ms 2.cntcm 1\r\n5", AWAY},
+    {"set item 0 0 1\r\n5", "STORED\r\n"},
+    {"get item 2.cntcm", AWAY},
     {"get item", "VALUE item 0 1\r\n5\r\nEND\r\n"},
     {"incr item 1", "6\r\n"},
 };
@@ -106,6 +141,7 @@ close_rig(struct rig *rig)
 /* How a conversation is held. */
 struct manner {
     bool misses;
+    bool moves;         /* no rule: the ids were handed over */
     uint64_t park_seed; /* 0: the store answers at once */
     size_t mark, cut;
     unsigned budget;
@@ -125,6 +161,10 @@ hold(const struct manner *manner, const struct exchange *exchanges, size_t n)
     }
     open_rig(&rig, store);
     rig.owner.misses = manner->misses;
+    if (manner->moves) {
+        rig.dialog.executor.owner = NULL;
+        exchange(&rig.dialog, HANDOVER, "OK\r\n");
+    }
     rig.dialog.mark = manner->mark;
     rig.dialog.budget = manner->budget;
     join(exchanges, n, &said, &answers);
@@ -147,7 +187,9 @@ hold(const struct manner *manner, const struct exchange *exchanges, size_t n)
 static void
 hold_either(const struct manner *manner)
 {
-    if (manner->misses) {
+    if (manner->moves) {
+        hold(manner, handovers, COUNT_OF(handovers));
+    } else if (manner->misses) {
         hold(manner, misses, COUNT_OF(misses));
     } else {
         hold(manner, refusals, COUNT_OF(refusals));
@@ -161,6 +203,10 @@ START_TEST(test_every_cut)
         hold_either(&(struct manner){
             .mark = DIALOG_MARK, .cut = cut, .budget = DIALOG_BUDGET});
         hold_either(&(struct manner){.misses = true,
+            .mark = DIALOG_MARK,
+            .cut = cut,
+            .budget = DIALOG_BUDGET});
+        hold_either(&(struct manner){.moves = true,
             .mark = DIALOG_MARK,
             .cut = cut,
             .budget = DIALOG_BUDGET});
@@ -180,6 +226,8 @@ START_TEST(test_small_turns)
                     .budget = budget};
                 hold_either(&manner);
                 manner.misses = true;
+                hold_either(&manner);
+                manner.moves = true;
                 hold_either(&manner);
             }
         }
@@ -308,11 +356,124 @@ START_TEST(test_marks)
 }
 END_TEST
 
+/* Which ids went where; a rule beside it; one that feeds; and what stays
+ * unsaid ends the connection. */
+static const struct exchange rules[] = {
+    {"handover modulo:3/4 to c:1\r\nhandover modulo:2/8 to d:1",
+        "OK\r\nOK\r\n"},
+    {"incr 2.cntcm 1", "SERVER_ERROR moved d:1\r\n"},
+    {"incr 3.cntcm 1", "SERVER_ERROR moved c:1\r\n"},
+    {"incr 4.cntcm 1", NO},
+    {"incr 5.cntcm 1", "1\r\n"},
+    {"get 5.cntcm 3.cntcm\r\nget 3.cntcm\r\nget 2.cntcm 3.cntcm",
+        "SERVER_ERROR moved c:1\r\nSERVER_ERROR moved c:1\r\n"
+        "SERVER_ERROR moved d:1\r\n"},
+    {"show handovers",
+        "HANDOVER modulo:3/4 c:1\r\nHANDOVER modulo:2/8 d:1\r\nEND\r\n"},
+    {"feed on\r\nincr 2.cntcm 4\r\nincr 3.cntcm 5\r\nincr 4.cntcm 6",
+        "OK\r\n4\r\n5\r\n6\r\n"},
+    {"get 2.cntcm 3.cntcm 4.cntcm\r\nfeed off\r\nget 2.cntcm",
+        "VALUE 2.cntcm 0 1\r\n4\r\nVALUE 3.cntcm 0 1\r\n5\r\n"
+        "VALUE 4.cntcm 0 1\r\n6\r\nEND\r\nOK\r\nSERVER_ERROR moved d:1\r\n"},
+    {"handover modulo:2/8 here\r\nget 2.cntcm", "OK\r\n" NO},
+    {"handover modulo:2/8 here\r\nhandover ketama:0/2 to a:1\r\n"
+     "handover modulo:0/2 to a",
+        "OK\r\nCLIENT_ERROR a rule is HASH:I/N or modulo:I/N: ids of server "
+        "I, from 0, of N\r\n"
+        "CLIENT_ERROR an address is HOST:PORT, with a port from 1 to "
+        "65535\r\n"},
+};
+
+START_TEST(test_handovers)
+{
+    struct rig rig;
+    open_rig(&rig, NULL);
+    PLAY(&rig.dialog, rules);
+    ck_assert_uint_eq(metric_of(rig.dialog.metrics, METRIC_moved_refused), 6);
+    rig.owner.misses = true;
+    exchange(&rig.dialog, "get 4.cntcm 5.cntcm\r\nget 4.cntcm 3.cntcm",
+        "VALUE 5.cntcm 0 1\r\n1\r\nEND\r\nSERVER_ERROR moved c:1\r\n");
+    close_rig(&rig);
+}
+END_TEST
+
+/* A mark about a number of an id that went, and a list of such ids. */
+static const struct exchange moved_marks[] = {
+    {"add column weibo seen marks=comment_num unread=unseen", "STORED\r\n"},
+    {"add column weibo far marks=1.repost_num unread=unfar", "STORED\r\n"},
+    {"set weibo 1 cntcm=5 cntrn=7", "STORED\r\n"},
+    {"handover modulo:1/2 to c:1", "OK\r\n"},
+    {"get 1.unseen\r\nmg 1.unfar v\r\nset 1.seen 0 0 1\r\n4",
+        "SERVER_ERROR moved c:1\r\nSERVER_ERROR moved c:1\r\n"
+        "SERVER_ERROR moved c:1\r\n"},
+    {"set 2.far 0 0 1\r\n4\r\ndelete 2.unfar",
+        "SERVER_ERROR moved c:1\r\nSERVER_ERROR moved c:1\r\n"},
+    {"get 2.unfar 2.unseen", "VALUE 2.unseen 0 1\r\n0\r\nEND\r\n"},
+};
+
+START_TEST(test_moved_marks)
+{
+    struct rig rig;
+    open_rig(&rig, NULL);
+    rig.dialog.executor.owner = NULL;
+    PLAY(&rig.dialog, moved_marks);
+    close_rig(&rig);
+}
+END_TEST
+
+/* The id of a mark goes while its source is being read: no change is made. */
+static bool
+hand_over_meanwhile(uint64_t seed)
+{
+    struct store *inner = small_store(NULL);
+    struct store *store;
+    struct dialog other;
+    struct rig rig;
+    ck_assert_int_eq(park_create(inner, seed, &store), 0);
+    open_rig(&rig, store);
+    rig.dialog.executor.owner = NULL;
+    dialog_open(&other, inner, SMALL_STORE_ITEM_BYTES);
+    for (size_t i = 0; i < 3; i++) {
+        exchange(&rig.dialog, marks[i].said, marks[i].answer);
+    }
+    dialog_add(&rig.dialog, "set 2.far 0 0 1\r\n4\r\n", 20);
+    bool waits = dialog_step(&rig.dialog) == SESSION_PARKED;
+    bool is_parked = waits && rig.dialog.session.job->stage == JOB_SOURCES;
+    if (is_parked) {
+        exchange(&other, HANDOVER, "OK\r\n");
+    }
+    if (waits) {
+        dialog_wait(&rig.dialog);
+    }
+    dialog_say(&rig.dialog, "", 0);
+    expect_replies(&rig.dialog, "the mark", is_parked ? AWAY : "STORED\r\n");
+    exchange(&other, "feed on\r\nget 2.far",
+        is_parked ? "OK\r\nVALUE 2.far 0 1\r\n0\r\nEND\r\n"
+                  : "OK\r\nVALUE 2.far 0 1\r\n4\r\nEND\r\n");
+    dialog_close(&other);
+    dialog_close(&rig.dialog);
+    park_destroy(&store);
+    store_destroy(&inner);
+    owns_destroy(&rig.owns);
+    return is_parked;
+}
+
+START_TEST(test_moved_meanwhile)
+{
+    unsigned n = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        n += hand_over_meanwhile(seed);
+    }
+    ck_assert_uint_gt(n, 0);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_every_cut, test_small_turns,
-        test_change, test_many, test_counts, test_marks};
+        test_change, test_many, test_counts, test_marks, test_handovers,
+        test_moved_marks, test_moved_meanwhile};
     if (log_open(&quiet, "/dev/null") != 0) {
         return 1;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* proto/owns, base/keyhash and base/md5: which server an id belongs to. All
+/* base/owns, base/keyhash and base/md5: which server an id belongs to. All
  * expected numbers were computed by libhashkit and libmemcached 1.1.4, but for
  * crc32a, which is zlib's crc32, and modulo. */
-#include "proto/owns.h"
+#include "base/owns.h"
 
 #include "base/err.h"
 #include "base/keyhash.h"
@@ -220,6 +220,45 @@ START_TEST(test_faults)
 }
 END_TEST
 
+static void
+expect_bad_rule(const char *text)
+{
+    struct owns *owns = NULL;
+    ck_assert_int_eq(
+        owns_create_rule(text, strlen(text), &owns), ERR_BAD_RULE);
+    ck_assert_ptr_null(owns);
+}
+
+/* In one word, without servers: a text that says all of it. */
+START_TEST(test_rule_alone)
+{
+    static const char text[] = "fnv1a:02/4 and more";
+    struct owns *owns = NULL;
+    struct owns *again = NULL;
+    ck_assert_int_eq(owns_create_rule(text, strlen("fnv1a:02/4"), &owns), 0);
+    const char *rule = owns_rule(owns);
+    ck_assert_str_eq(rule, "fnv1a_64:2/4");
+    ck_assert_int_eq(owns_create_rule(rule, strlen(rule), &again), 0);
+    ck_assert_str_eq(owns_rule(again), rule);
+    for (uint64_t id = 0; id < 1000; id++) {
+        ck_assert_uint_eq(owns_server_of(again, id), owns_server_of(owns, id));
+    }
+    owns_destroy(&owns);
+    owns_destroy(&again);
+    expect_bad_rule("");
+    expect_bad_rule("modulo");
+    expect_bad_rule("modulo:2/2");
+    expect_bad_rule("ketama:0/2");
+    expect_bad_rule("consistent:0/2,a:1:1,b:1:1");
+    expect_bad_rule("modulo:0/2,a:1:1,b:1:2");
+    expect_bad_rule("modulo:0/2\na:1:1\nb:1:2");
+    expect_bad_rule("modulo:0/2,");
+    expect_bad_rule("#modulo:0/2");
+    expect_bad_rule("modulo:00000000000000000000000000000000000000000000000000"
+                    "000000000000000/2");
+}
+END_TEST
+
 START_TEST(test_long_names)
 {
     char text[400] = "ketama:0/1\na:1:1 ";
@@ -311,7 +350,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_rows, test_on_a_point, test_weights,
-        test_names, test_forms, test_faults, test_long_names, test_many,
-        test_hashes, test_md5};
+        test_names, test_forms, test_faults, test_rule_alone, test_long_names,
+        test_many, test_hashes, test_md5};
     return run_tests("owns", tests, COUNT_OF(tests));
 }

@@ -72,15 +72,19 @@ START_TEST(test_all_errors)
         bool ours = err == ERR_NO_MEMORY || err == ERR_HOT_FULL ||
             err == ERR_TOO_LARGE || err == ERR_CLOSED || err == ERR_SYSTEM ||
             err == ERR_NO_THREAD || err == ERR_LOADING ||
-            err == ERR_NOT_PRIMARY || err == ERR_STALE ||
-            err == ERR_FEW_REPLICAS || err == ERR_NO_DIALLER ||
-            err == ERR_DISK_FULL || err == ERR_DISK || err == ERR_FILE_SIZE ||
-            err == ERR_DIR_TAKEN || err == ERR_NO_DATA_DIR ||
-            err == ERR_NO_CHECKPOINT || err == ERR_UNSURE ||
-            err == ERR_UNSURE_COPIES || err == ERR_UNSURE_SLOW ||
-            err == ERR_UNCOMMITTED || err == ERR_UNCOMMITTED_SLOW ||
-            err == ERR_LOG_FULL || err == ERR_COLD_READ ||
-            err == ERR_MANY_PRODUCERS || err == ERR_MANY_DUMPS ||
+            err == ERR_NOT_PRIMARY || err == ERR_NO_PRIMARY ||
+            err == ERR_MOVED || err == ERR_BY_ETCD || err == ERR_NOT_HANDED ||
+            err == ERR_STALE || err == ERR_FEW_REPLICAS ||
+            err == ERR_NO_DIALLER || err == ERR_DISK_FULL || err == ERR_DISK ||
+            err == ERR_FILE_SIZE || err == ERR_DIR_TAKEN ||
+            err == ERR_NO_DATA_DIR || err == ERR_NO_CHECKPOINT ||
+            err == ERR_UNSURE || err == ERR_UNSURE_COPIES ||
+            err == ERR_UNSURE_SLOW || err == ERR_UNSURE_PRIMARY ||
+            err == ERR_FORWARD_BUSY || err == ERR_UNCOMMITTED ||
+            err == ERR_UNCOMMITTED_SLOW || err == ERR_LOG_FULL ||
+            err == ERR_COLD_READ || err == ERR_MANY_PRODUCERS ||
+            err == ERR_MANY_DUMPS || err == ERR_FORGETS ||
+            err == ERR_BACKUP_BUSY || err == ERR_BACKUP_GONE ||
             err == ERR_LIST_BUSY || err == ERR_MANY_MEMBERS;
         reply__error(&out, err);
         ck_assert_int_eq(reply_is_server_error(err), ours);

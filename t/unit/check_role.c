@@ -335,6 +335,24 @@ doubt_ends(void)
     return ordered(ROLE_DO_SURE) != NULL;
 }
 
+/* Where what is synced counts, what is only written may be lost once more. */
+static bool
+doubt_ends_synced(void)
+{
+    start(&config, 1, true);
+    role_set_log(&role, seq_make(1, 5), seq_make(1, 5));
+    follow(1, 2);
+    role_welcomed(&role, seq_make(2, 7), now_us);
+    role_set_log(&role, seq_make(2, 7), seq_make(2, 6));
+    turn();
+    if (ordered(ROLE_DO_SURE) != NULL) {
+        return false;
+    }
+    role_set_log(&role, seq_make(2, 7), seq_make(2, 7));
+    turn();
+    return ordered(ROLE_DO_SURE) != NULL;
+}
+
 /* A change of voters that was not answered is done after all, behind a look
  * that did not show it. */
 static bool
@@ -351,6 +369,43 @@ late_change(void)
     turn();
     ack(2, seq_make(2, 2)); /* of the old voters enough, of the new ones not */
     return role_committed(&role, now_us) == seq_first(2);
+}
+
+/* By force, up to where all has been asked for that can be had: promises of
+ * others than one voter of three are missing. */
+static void
+force(void)
+{
+    start(&config, 1, false);
+    role_set_log(&role, seq_make(1, 5), seq_make(1, 5));
+    look();
+    ck_assert(role_force(&role, now_us));
+    turn();
+    ck_assert(ordered(ROLE_DO_PROBE) != NULL);
+    pass(ROLE_CANDIDATE_US);
+    ck_assert(ordered(ROLE_DO_TAKE) != NULL);
+    etcd.holder = 0;
+    etcd.term = etcd.key_term = 2;
+    etcd.key_rev = etcd.term_rev = ++etcd.revision;
+    role_took(&role, ROLE_YES, &etcd, now_us);
+    role_set_lease(&role, now_us + 2 * TTL_US);
+    role_promised(&role, 2, now_us);
+    turn();
+    ck_assert(ordered(ROLE_DO_ASK) != NULL);
+    pass(ROLE_CANDIDATE_US);
+}
+
+/* Who leads alone is the only voter before its log begins the term. */
+static bool
+only_voter(void)
+{
+    const struct role_order *set;
+
+    force();
+    set = ordered(ROLE_DO_SET);
+    return ordered(ROLE_DO_BEGIN) == NULL && set != NULL && set->is_forced &&
+        set->term == 2 && set->voters_rev == 4 && set->voters.nodes == 1 &&
+        set->voters.need == 2;
 }
 
 static const struct {
@@ -371,6 +426,8 @@ static const struct {
     {ROLE_RULE_ASK_FIRST, primary_is_heard},
     {ROLE_RULE_ISOLATED, without_authority},
     {ROLE_RULE_CAUGHT_UP, doubt_ends},
+    {ROLE_RULE_SURE, doubt_ends_synced},
+    {ROLE_RULE_ALONE, only_voter},
 };
 
 START_TEST(test_schedules)
@@ -562,6 +619,11 @@ START_TEST(test_hand_over)
     ck_assert_uint_eq(ordered(ROLE_DO_HAND)->node, 1);
     ck_assert(ordered(ROLE_DO_CEDE) != NULL);
     ck_assert_int_eq(role.state, ROLE_REPLICA);
+    follow(1, 3); /* who hands back at once: it does not rest from before */
+    etcd.holder = ROLE_NOBODY;
+    etcd.ordered = 0;
+    look();
+    ck_assert_int_eq(role.state, ROLE_ASKING);
 
     start(&config, 2, false); /* the heir goes first */
     etcd.ordered = 0;
@@ -607,6 +669,92 @@ START_TEST(test_hand_cut)
 }
 END_TEST
 
+/* By force, alone: it takes no changes until another node has all and votes. */
+START_TEST(test_force)
+{
+    force();
+    role_set(&role, 2, ROLE_YES, ++etcd.revision, now_us);
+    turn();
+    ck_assert(ordered(ROLE_DO_BEGIN)->is_forced);
+    role_set_log(&role, seq_first(2), seq_first(2));
+    role_began(&role, 2, seq_first(2), now_us);
+    turn();
+    ck_assert_int_eq(role.state, ROLE_PRIMARY);
+    ck_assert_int_eq(role.changes, ROLE_CHANGES_FEW);
+    role_linked(&role, 1, now_us);
+    ack(1, seq_make(1, 5));
+    pass(ROLE_NEAR_US);
+    ck_assert(ordered(ROLE_DO_SET) == NULL); /* it lacks something */
+    ack(1, seq_first(2));
+    turn();
+    ck_assert_uint_eq(ordered(ROLE_DO_SET)->voters.nodes, 3);
+    ck_assert(!ordered(ROLE_DO_SET)->is_forced);
+    ck_assert_uint_eq(role_committed(&role, now_us), 0);
+    role_set(&role, 2, ROLE_YES, ++etcd.revision, now_us);
+    turn();
+    ck_assert_int_eq(ordered(ROLE_DO_CHANGES)->changes, ROLE_CHANGES_TAKEN);
+    ck_assert(!role_force(&role, now_us)); /* it leads */
+
+    /* what one that answers has and this node has not is fetched */
+    start(&config, 1, false);
+    look();
+    ck_assert(role_force(&role, now_us));
+    pass(ROLE_CANDIDATE_US);
+    etcd.holder = 0;
+    etcd.voters.need = 1; /* all three have to promise */
+    etcd.term = etcd.key_term = 2;
+    etcd.key_rev = etcd.term_rev = ++etcd.revision;
+    role_took(&role, ROLE_YES, &etcd, now_us);
+    role_promised(&role, 2, now_us);
+    role_answered(&role, 2, 2, seq_make(1, 9), false, now_us);
+    turn();
+    ck_assert(ordered(ROLE_DO_FETCH) == NULL);
+    pass(ROLE_CANDIDATE_US);
+    ck_assert_uint_eq(ordered(ROLE_DO_FETCH)->node, 2);
+    role_set_log(&role, seq_make(1, 9), seq_make(1, 9));
+    role_fetched(&role, 2, true, now_us);
+    turn();
+    ck_assert(ordered(ROLE_DO_SET)->is_forced);
+    /* no answer: it is none, and nobody else is by that */
+    role_set(&role, 2, ROLE_UNKNOWN, 0, now_us);
+    turn();
+    ck_assert_int_eq(role.state, ROLE_REPLICA);
+    ck_assert(ordered(ROLE_DO_REVOKE) != NULL);
+    ck_assert(!role.is_forced);
+}
+END_TEST
+
+/* Where it is not done, and where it is not needed. */
+START_TEST(test_force_not)
+{
+    start(&config, 1, false);
+    ck_assert(!role_force(&role, now_us)); /* etcd was not seen */
+    role_set_may_lead(&role, false);
+    look();
+    ck_assert(!role_force(&role, now_us));
+    role_set_may_lead(&role, true);
+    etcd.holder = 1;
+    etcd.key_term = etcd.term;
+    look();
+    ck_assert(!role_force(&role, now_us)); /* another one leads */
+
+    start(&config, 1, false); /* a voter hears one */
+    look();
+    ck_assert(role_force(&role, now_us));
+    role_told(&role, 2, true, now_us);
+    pass(ROLE_CANDIDATE_US);
+    ck_assert(ordered(ROLE_DO_TAKE) == NULL);
+    ck_assert_int_eq(role.state, ROLE_REPLICA);
+
+    start(&config, 1, false); /* enough of them answer */
+    look();
+    ck_assert(role_force(&role, now_us));
+    lead(2);
+    ck_assert(!ordered(ROLE_DO_BEGIN) || !ordered(ROLE_DO_BEGIN)->is_forced);
+    ck_assert_uint_eq(role.rule.now.nodes, 7);
+}
+END_TEST
+
 /* The key goes while the voters hear the primary: it is put back. */
 START_TEST(test_keep)
 {
@@ -625,6 +773,38 @@ START_TEST(test_keep)
     look();
     ck_assert_int_eq(orders[0].what, ROLE_DO_CEDE);
     role_saw(&role, 9, now_us);
+}
+END_TEST
+
+/* Who asks for promises is refused for a later term: the next one that it takes
+ * is above that at once, so that whoever is ahead is not left behind. */
+START_TEST(test_ahead)
+{
+    start(&config, 1, false);
+    look();
+    ck_assert(role_force(&role, now_us));
+    turn();
+    role_told(&role, 1, false, now_us);
+    role_told(&role, 2, false, now_us);
+    turn();
+    ck_assert_uint_eq(ordered(ROLE_DO_TAKE)->term, 2);
+    etcd.holder = 0;
+    etcd.term = etcd.key_term = 2;
+    role_took(&role, ROLE_YES, &etcd, now_us);
+    turn();
+    role_promised(&role, 2, now_us);
+    role_saw(&role, 2 + ROLE_TERMS_MAX + 1, now_us); /* it cannot be */
+    role_saw(&role, 9, now_us);
+    turn();
+    ck_assert_int_eq(role.state, ROLE_REPLICA);
+    etcd.holder = ROLE_NOBODY;
+    look();
+    ck_assert(role_force(&role, now_us));
+    turn();
+    role_told(&role, 1, false, now_us);
+    role_told(&role, 2, false, now_us);
+    turn();
+    ck_assert_uint_eq(ordered(ROLE_DO_TAKE)->term, 10);
 }
 END_TEST
 
@@ -656,7 +836,8 @@ main(void)
 {
     const TTest *const tests[] = {test_schedules, test_first, test_never,
         test_candidate, test_streams, test_old_look, test_hand_over,
-        test_hand_cut, test_keep, test_refused};
+        test_hand_cut, test_force, test_force_not, test_keep, test_ahead,
+        test_refused};
 
     return run_tests("role", tests, COUNT_OF(tests));
 }

@@ -133,6 +133,25 @@ random_members(uint64_t *state, struct schema_counter *counter)
     }
 }
 
+/* Makes its first column one of members=about. */
+static void
+random_about(uint64_t *state, struct schema_counter *counter)
+{
+    struct schema_column *about = &counter->column[0];
+
+    if (counter->n_columns < 3 || about->kind != SCHEMA_NUMBER) {
+        return;
+    }
+    about->kind = SCHEMA_ABOUT;
+    about->member_bits = (uint8_t)(16 + random_below(state, 33));
+    about->value_bits = 1;
+    about->max_bits = 1;
+    about->hint_bits = 0;
+    about->default_value = 0;
+    about->error = (uint16_t)(20 + random_below(state, 981));
+    about->memory = (UINT64_C(16) << 20) + random_below(state, 1ull << 45);
+}
+
 static struct schema_counter
 random_counter(uint64_t *state)
 {
@@ -161,6 +180,10 @@ random_counter(uint64_t *state)
     }
     if (counter.cold_is_never) {
         random_members(state, &counter);
+    }
+    if (random_below(state, 4) == 0) {
+        random_about(state, &counter);
+        counter.key_is_text = random_below(state, 2) != 0;
     }
     return counter;
 }
@@ -195,6 +218,8 @@ assert_same_column(
     ck_assert_uint_eq(a->member_bits, b->member_bits);
     ck_assert_uint_eq(a->value_bits, b->value_bits);
     ck_assert_uint_eq(a->pairs, b->pairs);
+    ck_assert_uint_eq(a->error, b->error);
+    ck_assert_uint_eq(a->memory, b->memory);
 }
 
 static void
@@ -605,6 +630,46 @@ START_TEST(test_refused_members)
 }
 END_TEST
 
+/* The small counter, its second column one of members=about. */
+static struct schema_counter
+about_counter(void)
+{
+    struct schema_counter counter = members_counter();
+    struct schema_column *about = &counter.column[1];
+
+    about->kind = SCHEMA_ABOUT;
+    about->max_bits = 1;
+    about->hint_bits = 0;
+    about->pairs = 0;
+    about->error = 100;
+    about->memory = UINT64_C(16) << 20;
+    return counter;
+}
+
+START_TEST(test_refused_about)
+{
+#define REFUSED_ABOUT(statement)                                              \
+    REFUSED(c = about_counter(); ck_assert(schema_code_has_about(&c));        \
+            statement)
+    REFUSED_ABOUT(c.column[1].max_bits = 2);
+    REFUSED_ABOUT(c.column[1].hint_bits = 1);
+    REFUSED_ABOUT(c.column[1].default_value = 1);
+    REFUSED_ABOUT(c.column[1].value_bits = 2);
+    REFUSED_ABOUT(c.column[1].member_bits = 15);
+    REFUSED_ABOUT(c.column[1].counts = 8);
+    REFUSED_ABOUT(c.column[1].pairs = 1);
+    REFUSED_ABOUT(c.column[1].error = 19);
+    REFUSED_ABOUT(c.column[1].memory--);
+    REFUSED_ABOUT(c.column[1].source.serial = 7);
+    REFUSED_ABOUT(c.column[0].error = 100);
+    REFUSED_ABOUT(c.column[0].memory = UINT64_C(16) << 20);
+    REFUSED_ABOUT(c.column[0].default_value = 1); /* it is counted in */
+#undef REFUSED_ABOUT
+    REFUSED(c = members_counter(); c.column[1].error = 100);
+    REFUSED(c = members_counter(); c.column[1].memory = UINT64_C(1) << 30);
+}
+END_TEST
+
 START_TEST(test_changed_kinds)
 {
     struct schema_counter counter = marked_counter();
@@ -623,6 +688,8 @@ START_TEST(test_changed_kinds)
     counter.column[0].max_bits = 1;
     expect_what_is_taken_could_be_put(&counter);
     counter = members_counter();
+    expect_what_is_taken_could_be_put(&counter);
+    counter = about_counter();
     expect_what_is_taken_could_be_put(&counter);
 }
 END_TEST
@@ -689,7 +756,8 @@ START_TEST(test_other_versions)
         {CODE("\5\1\0\0\0\0\1c\1k\1\x41\1a\0\2\0\0\1\0\0"), false},
         {CODE("\6\1\0\0\x0f\0\0\1c\0\0\6"), true},
         {CODE("\6\1\0\0\x10\0\0\1c\0\0\6"), true},
-        {CODE("\6\1\0\0\x20\0\0\1c\0\0\6"), false}, /* unknown option */
+        {CODE("\6\1\0\0\x20\0\0\1c\0\0\6"), true},  /* ids are names */
+        {CODE("\6\1\0\0\x40\0\0\1c\0\0\6"), false}, /* unknown option */
         {CODE("\5\1\0\0\0\0\1c\1k\1\xb\1a\0\2\0\0\1\0\0\0\0\0\0\0"), true},
         {CODE("\5\1\0\0\0\0\1c\1k\1\xc\1a\0\2\0\0\1\0\0\0\0\0\0\0\0"), true},
         {CODE("\5\1\0\0\0\0\1c\1k\1\xc\1a\0\2\0\0\1\0\0\0\0\0\0\0\1"), false},
@@ -743,7 +811,8 @@ main(void)
     const TTest *const tests[] = {test_round_trip, test_every_option,
         test_largest, test_cut, test_changed, test_refused,
         test_other_versions, test_cold_options, test_refused_kinds,
-        test_refused_members, test_changed_kinds, test_only_kinds_take_more};
+        test_refused_members, test_refused_about, test_changed_kinds,
+        test_only_kinds_take_more};
 
     return run_tests("schema_code", tests, COUNT_OF(tests));
 }

@@ -32,12 +32,23 @@ make_store(void)
 }
 
 static int
-load(struct store *store, const char *lines, struct buf *why)
+load_noted(
+    struct store *store, const char *lines, struct buf *notes, struct buf *why)
 {
     struct buf text = {0};
     buf_add_text(&text, lines);
-    int err = schema_file_load(store, "f", &text, why);
+    int err = schema_file_load(store, "f", &text, notes, why);
     buf_fini(&text);
+    return err;
+}
+
+/* Where there is nothing to note. */
+static int
+load(struct store *store, const char *lines, struct buf *why)
+{
+    struct buf notes = {0};
+    int err = load_noted(store, lines, &notes, why);
+    ck_assert_uint_eq(notes.len, 0);
     return err;
 }
 
@@ -170,7 +181,51 @@ START_TEST(test_differs)
         load(store, "add column weibo comment_num hint=8 max=16", &why),
         ERR_NAME_TAKEN);
     ck_assert_uint_eq(weibo(store)->column[0].max_bits, 32);
+    buf_clear(&why);
+    ck_assert_int_eq(load(store, "add column weibo comment_num max=40", &why),
+        ERR_NAME_TAKEN);
+    buf_add(&why, "", 1);
+    ck_assert_ptr_nonnull(strstr(why.data,
+        ", or send \"change column weibo comment_num max=40 "
+        "suffix=comment_num\""));
+    buf_clear(&why);
+    ck_assert_int_eq(
+        load(store, "change column weibo comment_num name=n", &why),
+        ERR_CHANGE_ONCE);
     store_destroy(&store);
+    buf_fini(&why);
+}
+END_TEST
+
+/* The server's stays, a line says so, and what is behind it is read. */
+START_TEST(test_other_hint)
+{
+    struct store *store = make_store();
+    struct buf why = {0}, notes = {0};
+    ck_assert_int_eq(load(store, demo, &why), 0);
+    ck_assert_int_eq(load_noted(store,
+                         "add column weibo weibo_id hint=9 primarykey\n"
+                         "add column weibo comment_num hint=8 suffix=cntcm\n"
+                         "add column weibo more\n"
+                         "change column weibo more max=40 hint=3\n",
+                         &notes, &why),
+        0);
+    ck_assert_uint_eq(weibo(store)->n_columns, 2);
+    ck_assert_uint_eq(weibo(store)->key_hint_bits, 64);
+    ck_assert_uint_eq(weibo(store)->column[0].hint_bits, 16);
+    ck_assert_uint_eq(weibo(store)->column[1].hint_bits, 3);
+    ck_assert_uint_eq(weibo(store)->column[1].max_bits, 40);
+    buf_add(&notes, "", 1);
+    ck_assert_str_eq(notes.data,
+        "f:1: only the hint differs, which no number depends on, and the "
+        "server's stays: write its line, \"add column weibo weibo_id hint=64 "
+        "max=64 default=0 primarykey\"\n"
+        "f:2: only the hint differs, which no number depends on, and the "
+        "server's stays: write its line, \"add column weibo comment_num "
+        "hint=16 max=32 default=0 suffix=cntcm\", or send \"change column "
+        "weibo comment_num hint=8\"\n");
+    store_destroy(&store);
+    buf_fini(&notes);
     buf_fini(&why);
 }
 END_TEST
@@ -218,6 +273,7 @@ main(void)
         tcase, test_look, 0, (int)(sizeof wrong / sizeof *wrong));
     tcase_add_test(tcase, test_kinds);
     tcase_add_test(tcase, test_differs);
+    tcase_add_test(tcase, test_other_hint);
     tcase_add_test(tcase, test_read);
     suite_add_tcase(suite, tcase);
     srunner_set_tap(sr, "-");

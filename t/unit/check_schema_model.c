@@ -97,8 +97,11 @@ apply_line(struct schema **schema, enum schema_edit_op op, const char *line,
     ck_assert_int_eq(schema_edit_parse(op, word, n, &edit), 0);
     err = schema_apply(*schema, &edit, &next);
     if (err == 0) {
-        ck_assert_int_eq(schema_has_same(next, &edit),
-            op == SCHEMA_ADD_COUNTER || op == SCHEMA_ADD_COLUMN);
+        /* of a rename nothing is left that it is about, or another column */
+        if (op != SCHEMA_CHANGE_COLUMN || edit.new_name.len == 0) {
+            ck_assert_int_eq(schema_has_same(next, &edit),
+                op != SCHEMA_DROP_COLUMN && op != SCHEMA_DROP_COUNTER);
+        }
         if (old != NULL) {
             *old = *schema;
         } else {
@@ -268,6 +271,35 @@ edit_add_column(struct run *run, char *line)
 }
 
 static int
+edit_change_column(struct run *run, char *line)
+{
+    int counter = draw_counter(run), name = draw_name(run), n;
+    struct model_change change = {NOTHING, NOTHING, NOTHING, NOTHING};
+
+    n = snprintf(line, LINE_MAX, "n%d n%d", counter, name);
+    if (draw(run, 2) == 0) {
+        change.name = draw_name(run);
+        n += snprintf(
+            line + n, (size_t)(LINE_MAX - n), " name=n%d", change.name);
+    }
+    if (draw(run, 2) == 0) {
+        change.max = 1 + (int)draw(run, SCHEMA_BITS_MAX);
+        n += snprintf(line + n, (size_t)(LINE_MAX - n), " max=%d", change.max);
+    }
+    if (draw(run, 4) == 0) {
+        change.hint = (int)draw(run, SCHEMA_BITS_MAX);
+        n += snprintf(
+            line + n, (size_t)(LINE_MAX - n), " hint=%d", change.hint);
+    }
+    if (n < LINE_MAX && (draw(run, 4) == 0 || strchr(line, '=') == NULL)) {
+        change.suffix = draw_name(run);
+        snprintf(
+            line + n, (size_t)(LINE_MAX - n), " suffix=n%d", change.suffix);
+    }
+    return model_change_column(&run->model, counter, name, &change);
+}
+
+static int
 edit_drop_column(struct run *run, char *line)
 {
     int counter = draw_counter(run), name = draw_name(run);
@@ -305,6 +337,9 @@ edit_both(struct run *run, struct schema **old)
         expected = edit_add_kind(run, line);
     } else if (dice < 90) {
         expected = edit_add_members(run, line);
+    } else if (dice < 94) {
+        op = SCHEMA_CHANGE_COLUMN;
+        expected = edit_change_column(run, line);
     } else if (dice < 99) {
         op = SCHEMA_DROP_COLUMN;
         expected = edit_drop_column(run, line);
@@ -541,7 +576,12 @@ START_TEST(test_random_edits)
     run_edits(&run);
     ck_assert_int_gt(run.answers[0], 0);
     ck_assert_int_gt(run.answers[ERR_NAME_TAKEN], 0);
+    if (run.mixture.n_names == 8) {
+        ck_assert_int_gt(run.answers[ERR_CHANGE_KEY], 0);
+        ck_assert_int_gt(run.answers[ERR_CHANGE_DOWN], 0);
+    }
     if (run.mixture.n_names == 80 || run.mixture.n_names == 200) {
+        ck_assert_int_gt(run.answers[ERR_CHANGE_WIDTH], 0);
         ck_assert_int_gt(run.answers[ERR_BAD_SOURCE], 0);
         ck_assert_int_gt(run.answers[ERR_SOURCE_KIND], 0);
         ck_assert_int_gt(run.answers[ERR_NO_FOLLOWED], 0);

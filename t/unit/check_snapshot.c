@@ -141,13 +141,153 @@ START_TEST(test_files_go_meanwhile)
     for (size_t i = 0; i < snapshot.files.n; i++) {
         char name[NAMES_BYTES];
         uint64_t now;
-        snapshot__file_name(&snapshot.files.file[i], name);
+        snapshot_file_name(&snapshot.files.file[i], name);
         n_gone += !has_file(&rig, name);
         ck_assert_int_eq(snapshot_hash(&snapshot, i, &now), 0);
         ck_assert_uint_eq(now, xxh3[i]);
     }
     ck_assert_uint_gt(n_gone, 0);
     snapshot_close(&snapshot);
+    rig_end(&rig);
+}
+END_TEST
+
+/* Asks for a backup as a session does, and waits; its err. */
+static int
+backup_take(struct rig *rig, struct store_backup *backup)
+{
+    struct answer answer;
+    answer_init(&answer);
+    *backup = (struct store_backup){.call = call_of(&answer), .err = -1};
+    if (store_backup(rig->store, backup) == STORE_LATER) {
+        answer_wait(&answer);
+    }
+    answer_fini(&answer);
+    return backup->err;
+}
+
+/* How many files of a list are not there. */
+static size_t
+count_gone(
+    struct rig *rig, const struct store_backup_file *file, size_t n_files)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_files; i++) {
+        n += !has_file(rig, file[i].name);
+    }
+    return n;
+}
+
+static void
+turn_over(struct rig *rig, unsigned rounds)
+{
+    for (unsigned i = 0; i < rounds; i++) {
+        (void)rig_set_all(rig, 'a', i);
+        ck_assert_int_eq(rig_checkpoint(rig), 0);
+        ck_assert_int_eq(rig_seal_all(rig), 0);
+        ck_assert(rig_tidy_wait(rig));
+    }
+}
+
+/* For a backup files keep their names, beside a snapshot that is open; then
+ * they go. There is one at a time. */
+START_TEST(test_names_stay)
+{
+    struct rig rig;
+    struct store_backup backup, other;
+    struct store_backup_file file[256];
+    struct snapshot snapshot;
+    begin(&rig, 6);
+    turn_over(&rig, 1);
+    (void)rig_set_all(&rig, 'a', 4);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    ck_assert_int_eq(backup_take(&rig, &backup), 0);
+    size_t n = backup.n_files;
+    ck_assert_uint_gt(backup.manifest_bytes, 0);
+    ck_assert_uint_ge(n, 2);
+    ck_assert_uint_le(n, 256);
+    memcpy(file, backup.file, n * sizeof file[0]);
+    ck_assert_int_eq(backup_take(&rig, &other), ERR_BACKUP_BUSY);
+    ck_assert_ptr_null(other.work);
+    ck_assert_int_eq(snapshot_take(&rig, &snapshot), 0);
+    turn_over(&rig, 4);
+    snapshot_close(&snapshot);
+    turn_over(&rig, 2);
+    ck_assert_uint_eq(count_gone(&rig, file, n), 0);
+    ck_assert_int_eq(store_end_backup(rig.store, &backup), 0);
+    ck_assert_ptr_null(backup.work);
+    turn_over(&rig, 2);
+    ck_assert_uint_eq(count_gone(&rig, file, n), n);
+    ck_assert_int_eq(store_end_backup(rig.store, &backup), 0);
+    rig_end(&rig);
+}
+END_TEST
+
+/* Log files that were kept for a backup and have gone are not waited for again:
+ * the next checkpoint comes when the log has grown as ever. */
+START_TEST(test_log_goes)
+{
+    enum { LIMIT = 20000 };
+    struct rig rig;
+    struct store_backup backup;
+    uint64_t value = 0;
+    begin(&rig, 8);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig.data.checkpoint_log_bytes = LIMIT;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_int_eq(backup_take(&rig, &backup), 0);
+    while (rig_stat(&rig, "live_bytes") < 8 * LIMIT) {
+        (void)rig_set_all(&rig, 'a', value++);
+    }
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    ck_assert_int_eq(store_end_backup(rig.store, &backup), 0);
+    while (rig_stat(&rig, "live_bytes") >= 8 * LIMIT) {
+        sched_yield(); /* ends, or the test's time does */
+    }
+    uint64_t n = rig_stat(&rig, "checkpoints");
+    uint64_t bytes = rig_stat(&rig, "bytes");
+    while (rig_stat(&rig, "bytes") < bytes + 2 * LIMIT) {
+        (void)rig_set_all(&rig, 'a', value++);
+    }
+    while (rig_stat(&rig, "checkpoints") == n) {
+        sched_yield(); /* likewise */
+    }
+    rig_end(&rig);
+}
+END_TEST
+
+/* Not at the price of changes that are refused: where the disk is full they are
+ * let go, which is told. */
+START_TEST(test_names_go_where_it_is_full)
+{
+    struct rig rig;
+    struct store_backup backup;
+    struct snapshot snapshot;
+    struct answer answer;
+    begin(&rig, 7);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    answer_init(&answer);
+    snapshot =
+        (struct snapshot){.call = call_of(&answer), .keeps_names = true};
+    store_want_snapshot(rig.store, &snapshot);
+    answer_wait(&answer);
+    answer_fini(&answer);
+    ck_assert_int_eq(snapshot.err, 0);
+    ck_assert_int_eq(snapshot_check(&snapshot), 0);
+    fake_disk_limit(rig.fake, 1);
+    for (uint64_t value = 1; store_fault(rig.store) == 0; value++) {
+        (void)rig_set_all(&rig, 'a', value);
+    }
+    while (snapshot_check(&snapshot) != ERR_BACKUP_GONE) {
+        sched_yield();
+    }
+    fake_disk_limit(rig.fake, 0);
+    rig_wait_writable(&rig);
+    ck_assert_int_eq(backup_take(&rig, &backup), ERR_BACKUP_BUSY);
+    snapshot_close(&snapshot);
+    ck_assert_int_eq(backup_take(&rig, &backup), 0);
+    ck_assert_int_eq(store_end_backup(rig.store, &backup), 0);
+    ck_assert_int_eq(rig_set_all(&rig, 'a', 2), STORE_COMMITTED);
     rig_end(&rig);
 }
 END_TEST
@@ -226,6 +366,9 @@ main(void)
     tcase_add_loop_test(tcase, test_copy_under_load, 0, 12);
     tcase_add_test(tcase, test_copy_to_real_disk);
     tcase_add_test(tcase, test_files_go_meanwhile);
+    tcase_add_test(tcase, test_names_stay);
+    tcase_add_test(tcase, test_log_goes);
+    tcase_add_test(tcase, test_names_go_where_it_is_full);
     tcase_add_test(tcase, test_log_is_pinned);
     tcase_add_test(tcase, test_calls_that_fail);
     tcase_add_test(tcase, test_none);

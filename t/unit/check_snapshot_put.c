@@ -175,7 +175,7 @@ START_TEST(test_flipped_bits)
     for (size_t i = 0; i < captured.files.n; i++) {
         char name[NAMES_BYTES], own[SNAPSHOT_NAME_BYTES];
         uint64_t bytes = captured.files.file[i].bytes;
-        snapshot__file_name(&captured.files.file[i], name);
+        snapshot_file_name(&captured.files.file[i], name);
         (void)snprintf(own, sizeof own, SNAPSHOT_PREFIX "%s", name);
         uint64_t at = i % 3 == 0 ? 0
             : i % 3 == 1         ? bytes - 1

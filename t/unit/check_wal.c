@@ -7,6 +7,7 @@
 #include "unit/wal_rig.h"
 #include "wal/entry.h"
 #include "wal/names.h"
+#include "wal/note.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -192,6 +193,61 @@ START_TEST(test_long)
         }
         ck_assert_int_eq(rig_close(&rig), 0);
         fake_disk_crash(rig.fake);
+        ck_assert_uint_eq(rig_walk(&rig).n, rig.n);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* Bytes of the log file of that number, from at on, are these, synced. */
+static void
+put_bytes(struct rig *rig, uint64_t number, uint64_t at, const uint8_t *bytes,
+    size_t len)
+{
+    struct disk *disk = rig->disk;
+    char name[NAMES_BYTES];
+    int fd;
+    names_make(name, NAMES_LOG, number);
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_WRITE, &fd), 0);
+    ck_assert_int_eq(disk->calls->write(disk, fd, bytes, len, at), 0);
+    ck_assert_int_eq(disk->calls->sync(disk, fd), 0);
+    disk->calls->close(disk, fd);
+}
+
+/* What a write left that a disk failed at stands where the next file is to be
+ * noted: it stays, for a disk that fails in the midst of the note, too, would
+ * leave a mixture of both, which is damage to who starts. */
+START_TEST(test_note_behind_torn)
+{
+    enum { TORN_BYTES = FRAME_BATCH_BYTES - 2 };
+    for (unsigned is_torn = 0; is_torn < 2; is_torn++) {
+        struct rig rig;
+        struct frame_file next = {.epoch = EPOCH};
+        uint8_t there[NOTE_BYTES] = {0}, *bytes;
+        size_t len;
+        rig_init(&rig, WAL_SYNC_ALWAYS, 1);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        ck_assert_int_eq(rig_commit(&rig, rig_append(&rig, 3)), WAL_COMMITTED);
+        fake_disk_die(rig.fake, 1);
+        (void)rig_close(&rig);
+        fake_disk_revive(rig.fake);
+        struct found found = rig_walk(&rig);
+        next.number = found.number + 1;
+        next.before_end = found.end;
+        next.first_seq = found.next_seq;
+        if (is_torn) {
+            memset(there, 0x55, TORN_BYTES);
+            put_bytes(&rig, found.number, found.end, there, TORN_BYTES);
+        } else {
+            note__put(&next, EPOCH, there);
+        }
+        (void)rig_reopen(&rig);
+        ck_assert_int_eq(rig_commit(&rig, rig_append(&rig, 1)), WAL_COMMITTED);
+        ck_assert_int_eq(rig_close(&rig), 0);
+        bytes = read_log(rig.disk, found.number, &len);
+        ck_assert_uint_ge(len, found.end + NOTE_BYTES);
+        ck_assert_mem_eq(bytes + found.end, there, NOTE_BYTES);
+        free(bytes);
         ck_assert_uint_eq(rig_walk(&rig).n, rig.n);
         rig_fini(&rig);
     }
@@ -758,6 +814,7 @@ main(void)
         test_sizes, test_always, test_beside_write, test_slow_write,
         test_allocate, test_late_sync, test_unsynced_max, test_hangs,
         test_none_late, test_rotate, test_orphans, test_long, test_cut,
-        test_reopen, test_no_commit, test_mark, test_mark_lost, test_followed};
+        test_reopen, test_no_commit, test_mark, test_mark_lost, test_followed,
+        test_note_behind_torn};
     return run_tests("wal", tests, COUNT_OF(tests));
 }

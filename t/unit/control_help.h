@@ -33,6 +33,22 @@ take_request(const char *name, uint32_t term, uint64_t key, uint64_t seen)
     return request;
 }
 
+static inline struct control_request
+keep_request(const char *name, uint32_t term, uint64_t key, uint64_t seen)
+{
+    struct control_request request = {.ask = CONTROL_KEEP, .number = 4};
+    request.of.keep.primary = take_request(name, term, key, 0).of.take.primary;
+    request.of.keep.term_revision = seen;
+    return request;
+}
+
+static inline struct control_request
+hand_request(const char *to)
+{
+    return (struct control_request){
+        .ask = CONTROL_HAND, .number = 5, .of.hand.to = name_of(to)};
+}
+
 /* The names are a, b, c, ... */
 static inline struct control_request
 voters_request(uint32_t term, uint32_t need, uint32_t n, uint64_t seen)

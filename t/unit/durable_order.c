@@ -165,7 +165,7 @@ note_event(
         if (event->err == ENOENT) {
             break; /* there was none */
         }
-        order->removed[event->file] = true;
+        order->removed[event->file] |= event->err == 0;
         EXPECT(!order->manifest_floats || may_go(order, event),
             "%s goes before the manifest without it is durable", event->name);
         break;

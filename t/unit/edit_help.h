@@ -15,6 +15,8 @@ edit_op(const char *line, const char **rest)
 {
     static const char *const starts[] = {[SCHEMA_ADD_COUNTER] = "add counter ",
         [SCHEMA_ADD_COLUMN] = "add column ",
+        [SCHEMA_CHANGE_COUNTER] = "change counter ",
+        [SCHEMA_CHANGE_COLUMN] = "change column ",
         [SCHEMA_DROP_COLUMN] = "drop column ",
         [SCHEMA_DROP_COUNTER] = "drop counter "};
     for (size_t i = 0; i < COUNT_OF(starts); i++) {

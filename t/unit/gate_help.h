@@ -22,8 +22,9 @@
 #define UNSURE_SLOW_TEXT                                                      \
     "outcome unknown, the disk is slow: get the value before a retry"
 #define UNSURE_SLOW "SERVER_ERROR " UNSURE_SLOW_TEXT "\r\n"
-#define UNCOMMITTED_TEXT                                                      \
-    "not shown, a crash may undo it: the disk has failed, read again later"
+#define UNCOMMITTED_TEXT                                                       \
+    "not shown, a crash or another primary may undo it: the disk has failed, " \
+    "or this node leads no more, read again later"
 #define UNCOMMITTED "SERVER_ERROR " UNCOMMITTED_TEXT "\r\n"
 #define UNCOMMITTED_SLOW                                                      \
     "SERVER_ERROR not shown, a crash may undo it: the disk is slow, read "    \

@@ -22,6 +22,7 @@ struct rig {
     struct fault_alloc fault;
     struct qsbr qsbr;
     _Atomic(const struct schema *) schema;
+    _Atomic(const struct moved *) moved;
     struct store store;
     struct engine *engine;
     struct keeper keeper;
@@ -44,7 +45,8 @@ rig_init(struct rig *rig)
     ck_assert_ptr_nonnull(atomic_load(&rig->schema));
     rig->store = (struct store){.items = items_create(&items),
         .qsbr = &rig->qsbr,
-        .schema = &rig->schema};
+        .schema = &rig->schema,
+        .moved = &rig->moved};
     ck_assert_ptr_nonnull(rig->store.items);
     ck_assert_int_eq(engine_create(&engine, &rig->engine), 0);
     rig->keeper = (struct keeper){.store = &rig->store, .engine = rig->engine};

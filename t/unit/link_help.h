@@ -64,7 +64,7 @@ peer_cut(struct peer *peer, size_t n)
     peer->n_applied = n < peer->n_applied ? n : peer->n_applied;
     peer->n_gone = n < peer->n_gone ? n : peer->n_gone;
     peer->committed = link__earlier(peer->committed, peer_last(peer));
-    history__cut(&peer->history, peer_last(peer));
+    history_cut(&peer->history, peer_last(peer));
 }
 
 static inline void

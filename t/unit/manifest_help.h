@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-enum { SUM_BYTES = 8, HEAD_BYTES = 96 };
+enum { SUM_BYTES = 8, HEAD_BYTES = 96, VERSION_AT = 8, VERSION_ORDINARY = 5 };
 
 /* A manifest without counters, and without a segment. */
 static inline void
@@ -149,6 +149,47 @@ expect_want_of_memory_is_seen(void (*some_fn)(struct manifest *manifest),
     forget(&manifest, &buf);
 }
 
+/* What some_fn makes has that version, is read back, as same_fn says, and is no
+ * manifest under another version from the ordinary one on. */
+static inline void
+expect_version(void (*some_fn)(struct manifest *manifest), unsigned expected,
+    void (*same_fn)(const struct manifest *a, const struct manifest *b))
+{
+    struct manifest manifest, got;
+    struct buf buf;
+    encode_some(some_fn, &manifest, &buf);
+    uint8_t *version_at = (uint8_t *)buf.data + VERSION_AT;
+    ck_assert_uint_eq(bytes_get_u32(version_at), expected);
+    ck_assert_int_eq(decode(buf.data, buf.len, &got), 0);
+    same_fn(&got, &manifest);
+    manifest_fini(&got);
+    for (unsigned version = VERSION_ORDINARY;
+         version <= MANIFEST_VERSION_NEWEST + 1; version++) {
+        bytes_put_u32(version_at, version);
+        seal(&buf);
+        int err = decode(buf.data, buf.len, &got);
+        ck_assert_int_eq(err,
+            version == expected                     ? 0
+                : version > MANIFEST_VERSION_NEWEST ? ERR_NEWER_FORMAT
+                                                    : ERR_CORRUPT);
+        if (err == 0) {
+            manifest_fini(&got);
+        }
+    }
+    forget(&manifest, &buf);
+}
+
+/* Writes a golden file that is not there: once, by a test with $MAKE_GOLDEN
+ * set. */
+static inline void
+make_golden(const char *path, const struct buf *buf)
+{
+    FILE *file = fopen(path, "wbx");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(buf->data, 1, buf->len, file), buf->len);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
 /* A golden file is what some_fn makes, by same_fn, and that is encoded to the
  * same bytes to this day. */
 static inline void
@@ -159,6 +200,9 @@ expect_golden(const char *path, void (*some_fn)(struct manifest *manifest),
     struct buf buf;
     char bytes[4096];
     encode_some(some_fn, &manifest, &buf);
+    if (getenv("MAKE_GOLDEN") != NULL && access(path, F_OK) != 0) {
+        make_golden(path, &buf);
+    }
     FILE *file = fopen(path, "rb");
     ck_assert_ptr_nonnull(file);
     size_t len = fread(bytes, 1, sizeof bytes, file);

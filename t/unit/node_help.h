@@ -44,13 +44,16 @@ struct host {
     int listen_fd, pair[2]; /* pair[1]: of who connects */
     char address[32];
     pthread_t dialler;
-    atomic_uint n_dials, n_reloads;
+    bool is_of_group; /* --replicate names one */
+    atomic_uint n_dials, n_reloads, n_ends;
     atomic_uint n_looks; /* of the dialler, for requests */
     atomic_bool is_stopping;
     /* written while nobody connects: */
     _Atomic uint64_t relay_bytes; /* a connection breaks after about so many;
                                    * 0: it does not, UINT64_MAX: it is one */
     atomic_bool is_stuck;         /* relays forward nothing */
+    _Atomic uint64_t stuck_bytes; /* after about so many to the host that comes
+                                   * to be; 0: it does not */
     struct relay *relays;         /* the dialler's, until it is joined */
     uint64_t random;
 };
@@ -75,6 +78,17 @@ host_pause(void)
 
 /* ---- who connects ---- */
 
+/* So many bytes have gone to the host. */
+static inline void
+relay_count(struct host *host, uint64_t bytes)
+{
+    uint64_t left = atomic_load(&host->stuck_bytes);
+    if (left != 0) {
+        atomic_store(&host->stuck_bytes, left > bytes ? left - bytes : 0);
+        atomic_store(&host->is_stuck, left <= bytes);
+    }
+}
+
 /* False: an end is closed, or all was forwarded that is to be. */
 static inline bool
 relay_some(struct relay *relay, int from, int to)
@@ -96,6 +110,9 @@ relay_some(struct relay *relay, int from, int to)
             return false;
         }
         done += sent;
+    }
+    if (from == relay->far) {
+        relay_count(relay->host, (uint64_t)n);
     }
     if (relay->left != UINT64_MAX) {
         relay->left -= (uint64_t)n;
@@ -228,6 +245,13 @@ host_reload(void *context)
 }
 
 static inline void
+host_lost(void *context)
+{
+    struct host *host = context;
+    atomic_fetch_add(&host->n_ends, 1);
+}
+
+static inline void
 host_listen(struct host *host)
 {
     struct sockaddr_in addr = {
@@ -264,6 +288,7 @@ host_init(struct host *host, const char *name, uint64_t seed)
         .listen_fd = &host->listen_fd,
         .n_listen = 1,
         .dial_fd = host->pair[0],
+        .control_fd = -1,
         .level = REPLICA_WRITTEN,
         .max_lag_ms = 60000,
         .timeout_ms = 30000,
@@ -272,6 +297,7 @@ host_init(struct host *host, const char *name, uint64_t seed)
         .backlog_bytes = UINT64_C(1) << 30,
         .priority = 100,
         .reload_fn = host_reload,
+        .lost_fn = host_lost,
         .context = host};
     ck_assert(node_name_set(&host->config.name, name, strlen(name)));
     ck_assert(node_name_set(&host->config.group, "posts", 5));
@@ -280,19 +306,29 @@ host_init(struct host *host, const char *name, uint64_t seed)
         pthread_create(&host->dialler, NULL, host_dialler, host), 0);
 }
 
-/* Opens the store and begins the node, which follows that one; NULL: it is a
- * primary. */
+/* Opens the store, for a node which follows that one; NULL: it is a primary. */
 static inline void
-host_open(struct host *host, const char *primary)
+host_load(struct host *host, const char *primary)
 {
-    struct buf why = {0};
     struct node_config *config = &host->config;
     ck_assert_int_eq(rig_open(&host->rig), 0);
     config->store = host->rig.store;
     config->file = (struct replica_file){0};
     (void)replica_file_read(host->rig.data.disk, &config->file);
+    if (host->is_of_group) {
+        config->file.cluster = config->file.group = config->group;
+    }
     (void)snprintf(config->primary, sizeof config->primary, "%s",
         primary == NULL ? "" : primary);
+}
+
+/* The same, and begins the node. */
+static inline void
+host_open(struct host *host, const char *primary)
+{
+    struct buf why = {0};
+    struct node_config *config = &host->config;
+    host_load(host, primary);
     int err = node_start(config, &host->node, &why);
     buf_add(&why, "", 1);
     EXPECT(err == 0, "%s: %s", config->name.text, why.data);
@@ -324,7 +360,9 @@ host_load_again(struct host *host)
     char follows[NODE_ADDRESS_MAX + 1];
     node_follows(host->node, follows);
     host_close(host);
+    host->config.is_again = true;
     host_open(host, follows);
+    host->config.is_again = false;
 }
 
 struct host_copying {

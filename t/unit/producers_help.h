@@ -134,6 +134,43 @@ drop(struct rig *rig, const char *name)
     return edit.err;
 }
 
+/* As a client says it; committed. */
+static inline int
+join(struct rig *rig, const char *name, const struct seen_window *seen)
+{
+    struct store_window window = {.seen = *seen};
+    struct qsbr_reader reader;
+    uint64_t seq;
+    ck_assert(producer_name_set(&window.name, name, strlen(name)));
+    reader_begin(rig->store, &reader);
+    int err = store_join_window(rig->store, &window, &seq);
+    reader_end(rig->store, &reader);
+    if (err == 0) {
+        ck_assert_uint_gt(seq, 0);
+        ck_assert_int_eq(rig_commit(rig, seq), STORE_COMMITTED);
+    }
+    return err;
+}
+
+/* What the producer's joined window is now; empty where there is none. */
+static inline struct seen_window
+joined(struct rig *rig, const char *name)
+{
+    struct store_window window[STORE_WINDOWS_MAX];
+    struct seen_window found = {0};
+    uint32_t at = 0;
+    while (at != UINT32_MAX) {
+        uint32_t n = store_windows(rig->store, &at, window, STORE_WINDOWS_MAX);
+        for (uint32_t i = 0; i < n; i++) {
+            if (producer_name_is(&window[i].name, name, strlen(name))) {
+                ck_assert(seen_is_empty(&found)); /* once */
+                found = window[i].seen;
+            }
+        }
+    }
+    return found;
+}
+
 static inline void
 expect(struct rig *rig, size_t i, const char *column, uint64_t value)
 {

@@ -107,8 +107,8 @@ say_terms(struct buf *out, const struct request *request)
 static inline void
 say_request(struct buf *out, const char *bytes, const struct request *request)
 {
-    static const char *const edits[] = {
-        "add counter", "add column", "drop column", "drop counter"};
+    static const char *const edits[] = {"add counter", "add column",
+        "change counter", "change column", "drop column", "drop counter"};
     buf_add_text(out, op_name(request->op));
     if (request->op == REQUEST_TOO_LARGE) {
         buf_addf(out, " as=%s", op_name(request->stored_as));

@@ -173,7 +173,7 @@ make_chain(struct chain *chain, uint64_t seed)
 static inline void
 free_chain(struct chain *chain)
 {
-    histories__fini(&chain->histories);
+    histories_fini(&chain->histories);
     for (unsigned i = 0; i < FILES; i++) {
         log_make_fini(&chain->log[i]);
     }

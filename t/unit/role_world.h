@@ -19,6 +19,8 @@ enum world_level { WORLD_WRITTEN, WORLD_SYNCED };
 struct world_result {
     char wrong[WORLD_WORDS]; /* "": nothing */
     unsigned n_acked, n_terms, n_sets, n_faults, n_handed, n_kept;
+    unsigned n_forced, n_reloads;
+    unsigned n_given_up; /* acknowledged, and lost as was ordered */
 };
 
 /* Takes rules out, a bit for each of enum role_rule: for world_run, and for

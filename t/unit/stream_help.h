@@ -2,10 +2,14 @@
 #ifndef UNIT_STREAM_HELP_H
 #define UNIT_STREAM_HELP_H
 
-/* A recorded stream of frames, one of each type at least: what one node could
- * say to another one, in no sensible order. t/data/stream-v1 is these bytes. */
+/* Recorded streams of frames, of each type one at least: what one node could
+ * say to another one, in no sensible order. t/data/stream-v1 is the bytes of
+ * tape_make; those of later programs are t/data/stream-v1-feed, of
+ * tape_make_feed, and t/data/stream-v1-forward, of tape_make_forward. */
 
+#include "repl/message_feed.h"
 #include "repl/message_files.h"
+#include "repl/message_forward.h"
 #include "repl/message_term.h"
 
 #include "unit/check_help.h"
@@ -208,6 +212,67 @@ tape_make(struct tape *tape)
     tape_add_files(tape);
     tape_add(tape, STREAM_ERROR, message_put_error(tape_body(tape), &error));
     ck_assert_uint_eq(tape->n, TAPE_FRAMES);
+}
+
+/* What a feed has of its own. */
+static inline void
+tape_make_feed(struct tape *tape)
+{
+    const struct message_want want = {text_of("crc32a:2/4")};
+    const struct message_source source = {
+        .epoch = 0xe0e0e0e0e0e0e0e0, .seed = 0x5eed5eed5eed5eed, .shards = 16};
+    const struct message_error error = {
+        MESSAGE_GONE, text_of("the log it needs is gone")};
+    struct message_hello hello = tape_hello();
+    struct message_welcome welcome = tape_welcome();
+
+    *tape = (struct tape){0};
+    hello.purpose = MESSAGE_FEED;
+    welcome.verdict = MESSAGE_SNAPSHOT;
+    tape_add(tape, STREAM_HELLO, message_put_hello(tape_body(tape), &hello));
+    tape_add(
+        tape, STREAM_WELCOME, message_put_welcome(tape_body(tape), &welcome));
+    tape_add(tape, STREAM_WANT, message_put_want(tape_body(tape), &want));
+    tape_add(
+        tape, STREAM_SOURCE, message_put_source(tape_body(tape), &source));
+    tape_add(tape, STREAM_ERROR, message_put_error(tape_body(tape), &error));
+}
+
+static inline void
+tape_add_reply(struct tape *tape, const struct message_reply *reply)
+{
+    size_t head = message_put_reply(tape_body(tape), reply);
+
+    memcpy(tape_body(tape) + head, reply->bytes, reply->len);
+    tape_add(tape, STREAM_REPLY, head + reply->len);
+}
+
+/* What a replica that hands changes on has of its own. */
+static inline void
+tape_make_forward(struct tape *tape)
+{
+    static const char line[] = "incr 1234.cntcm 1\r\n", said[] = "8\r\n";
+    const struct message_reply reply = {.id = 0x1122334455667788,
+        .seq = seq_make(5, 15),
+        .outcome = MESSAGE_ANSWERED,
+        .bytes = (const uint8_t *)said,
+        .len = sizeof said - 1};
+    const struct message_reply none = {
+        .id = 2, .outcome = MESSAGE_UNSURE, .bytes = (const uint8_t *)said};
+    struct message_hello hello = tape_hello();
+    size_t head;
+
+    *tape = (struct tape){0};
+    hello.flags = HELLO_FORWARDS;
+    tape_add(tape, STREAM_HELLO, message_put_hello(tape_body(tape), &hello));
+    head = message_put_request(tape_body(tape), reply.id, false);
+    memcpy(tape_body(tape) + head, line, sizeof line - 1);
+    tape_add(tape, STREAM_REQUEST, head + sizeof line - 1);
+    head = message_put_request(tape_body(tape), none.id, true);
+    memset(tape_body(tape) + head, 0x80, 24);
+    tape_add(tape, STREAM_REQUEST, head + 24);
+    tape_add_reply(tape, &reply);
+    tape_add_reply(tape, &none);
 }
 
 #endif

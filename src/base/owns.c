@@ -10,7 +10,7 @@
  *
  * How many points a server has is computed in numbers of type float, as the
  * clients do: one that is rounded otherwise would move ids. */
-#include "proto/owns.h"
+#include "base/owns.h"
 
 #include "base/assert.h"
 #include "base/err.h"
@@ -465,6 +465,20 @@ owns_create(const char *text, size_t len, struct owns **out, struct buf *why)
         owns_destroy(&owns);
     }
     return err;
+}
+
+int
+owns_create_rule(const char *text, size_t len, struct owns **out)
+{
+    struct buf why = {0};
+    if (len >= OWNS_RULE_BYTES || memchr(text, ',', len) != NULL ||
+        memchr(text, '\n', len) != NULL) {
+        return ERR_BAD_RULE; /* a list of servers, whose weights no text of
+                              * owns_rule has */
+    }
+    int err = owns_create(text, len, out, &why);
+    buf_fini(&why);
+    return err == ERR_BAD_FORMAT ? ERR_BAD_RULE : err;
 }
 
 void

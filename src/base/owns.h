@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PROTO_OWNS_H
-#define PROTO_OWNS_H
+#ifndef BASE_OWNS_H
+#define BASE_OWNS_H
 
 #include "base/buf.h"
 
@@ -53,6 +53,12 @@ struct owns;
 int owns_create(
     const char *text, size_t len, struct owns **out, struct buf *why);
 void owns_destroy(struct owns **owns);
+
+/* The same of a rule that is told in one word, as commands have it: RULE:I/N
+ * with modulo or a HASH, which need no list of servers. 0 with *out, which the
+ * caller destroys; ERR_BAD_RULE or ERR_NO_MEMORY. Two rules are the same where
+ * their owns_rule is the same text. */
+int owns_create_rule(const char *text, size_t len, struct owns **out);
 
 /* The number, from 0, of the server that the id belongs to. Any thread. */
 uint32_t owns_server_of(const struct owns *owns, uint64_t id);

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looks and adds.
+ *
+ * A batch goes through three steps, so that its cache misses overlap: where is
+ * each pair, and fetch that line; what is there; and for an add, set what is
+ * missing. What is missing is logged between the last two: whoever sees a
+ * member in a table sees it in the log, too, and waits for that to be committed
+ * before he says so.
+ *
+ * A table that closes must have no member of the ids that are the next one's:
+ * nobody would look for it there. Which these are depends on the largest id so
+ * far, which others raise meanwhile. So who adds an id first raises `above`,
+ * then looks at `limit`, and then takes the window:
+ *
+ *     who adds                     who closes (about_window.c)
+ *     above >= id + 1              limit = above
+ *     id >= limit? wait            above still the same? else again
+ *     window                       log | window | limit = none
+ *
+ * All of it is seq_cst. Where the one who adds does not see the limit, the one
+ * who closes sees its id, and the next table begins above that. Where it sees
+ * no limit any more, it sees the new window. An id below the largest needs no
+ * raise: that the largest was raised is seen, and so is the limit that its
+ * raiser saw. */
+#include "about/about_priv.h"
+
+enum { PLACE_MASK = ABOUT_LINE_BITS - 1 };
+
+/* A batch on its way. */
+struct work {
+    const struct about_pair *pair;
+    size_t n;
+    uint8_t *said;
+    struct about_table *table[ABOUT_BATCH];
+    struct about_spot spot[ABOUT_BATCH];
+};
+
+static inline _Atomic uint64_t *
+line_of(const struct about_table *table, const struct about_spot *spot)
+{
+    return table->word + spot->line * ABOUT_LINE_WORDS;
+}
+
+/* The word of a bit in its line, and the bit. */
+static inline unsigned
+word_of(uint64_t places, unsigned i)
+{
+    return (unsigned)(places >> (i * ABOUT_PLACE_BITS) & PLACE_MASK) / 64;
+}
+
+static inline uint64_t
+bit_of(uint64_t places, unsigned i)
+{
+    return UINT64_C(1) << (places >> (i * ABOUT_PLACE_BITS) & 63);
+}
+
+/* How many bits are to be looked at until all that follow are set: 0 where all
+ * are set. */
+static inline unsigned
+n_missing(const struct about_table *table, const struct about_spot *spot,
+    unsigned bits)
+{
+    const _Atomic uint64_t *line = line_of(table, spot);
+    /* acquire: see set_all */
+    while (bits > 0 &&
+        (atomic_load_explicit(
+             &line[word_of(spot->places, bits - 1)], memory_order_acquire) &
+            bit_of(spot->places, bits - 1)) != 0) {
+        bits--;
+    }
+    return bits;
+}
+
+/* True where the i-th place is that of a later bit, below n, too. */
+static inline bool
+comes_again(uint64_t places, unsigned i, unsigned n)
+{
+    uint64_t place = places >> (i * ABOUT_PLACE_BITS) & PLACE_MASK;
+    for (unsigned j = i + 1; j < n; j++) {
+        if ((places >> (j * ABOUT_PLACE_BITS) & PLACE_MASK) == place) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Sets all bits, in their order, one that comes twice where it comes last; true
+ * where it has set the last one that was missing before. Of several who set the
+ * same bits at once that is true for one at most: who misses less than another
+ * looks when that one has set his last bit, and so all before it. */
+static inline bool
+set_all(const struct about_table *table, const struct about_spot *spot,
+    unsigned bits)
+{
+    _Atomic uint64_t *line = line_of(table, spot);
+    unsigned n = n_missing(table, spot, bits);
+    bool is_last_own = false;
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t bit = bit_of(spot->places, i);
+        if (!comes_again(spot->places, i, n)) {
+            /* release: who sees it sees those that were set before it */
+            uint64_t word = atomic_fetch_or_explicit(
+                &line[word_of(spot->places, i)], bit, memory_order_acq_rel);
+            is_last_own = (word & bit) == 0;
+        }
+    }
+    return is_last_own;
+}
+
+/* Finds the pairs that are to be found; said is ABOUT_OUT or ABOUT_BELOW then.
+ * Those that have been refused stay so. */
+static void
+locate(const struct about *about, struct work *work)
+{
+    const struct about_window *window = about__window(about);
+    for (size_t i = 0; i < work->n; i++) {
+        const struct about_pair *pair = &work->pair[i];
+        work->table[i] = NULL;
+        if (work->said[i] == ABOUT_JUMP) {
+            continue;
+        }
+        work->table[i] = about__find(window, pair->id);
+        if (work->table[i] == NULL) {
+            work->said[i] = ABOUT_BELOW;
+            continue;
+        }
+        work->spot[i] =
+            about_shape_spot(&about->shape, pair->id, pair->member);
+        ASSERT(work->spot[i].line < about->shape.lines);
+        __builtin_prefetch(
+            (const void *)line_of(work->table[i], &work->spot[i]), 0);
+    }
+}
+
+/* Looks at all that have a table; returns how many are out. */
+static size_t
+look(const struct about *about, struct work *work)
+{
+    size_t n_out = 0;
+    for (size_t i = 0; i < work->n; i++) {
+        if (work->table[i] != NULL) {
+            bool in = n_missing(work->table[i], &work->spot[i],
+                          about->shape.bits) == 0;
+            work->said[i] = in ? ABOUT_IN : ABOUT_OUT;
+            n_out += !in;
+        }
+    }
+    return n_out;
+}
+
+static size_t
+at_most(size_t n, size_t most)
+{
+    return n < most ? n : most;
+}
+
+void
+about_get(const struct about *about, const struct about_pair *pair, size_t n,
+    uint8_t *out)
+{
+    for (size_t at = 0; at < n; at += ABOUT_BATCH) {
+        struct work work = {.pair = pair + at,
+            .n = at_most(n - at, ABOUT_BATCH),
+            .said = out + at};
+        for (size_t i = 0; i < work.n; i++) {
+            work.said[i] = ABOUT_OUT;
+        }
+        locate(about, &work);
+        (void)look(about, &work);
+    }
+}
+
+/* An id is to have a member: raises what is above all ids. */
+static void
+raise_above(struct about *about, uint64_t id)
+{
+    /* seq_cst, here and below: see the head of the file */
+    uint64_t above = atomic_load(&about->above);
+    uint64_t wanted = id == UINT64_MAX ? id : id + 1;
+    while (above < wanted &&
+        !atomic_compare_exchange_weak(&about->above, &above, wanted)) {
+    }
+}
+
+/* False where the id is too far above the largest one. */
+static bool
+may_come(struct about *about, uint64_t id, uint64_t max_jump)
+{
+    uint64_t above = atomic_load(&about->above);
+    return max_jump == 0 || above == 0 || id < above ||
+        id - (above - 1) <= max_jump;
+}
+
+/* Judges all by max_jump, and sees to it that no table that closes will have
+ * the others though it does not have their ids. */
+static void
+enter(struct about *about, struct work *work, uint64_t max_jump)
+{
+    for (size_t i = 0; i < work->n; i++) {
+        uint64_t id = work->pair[i].id;
+        if (!may_come(about, id, max_jump)) {
+            work->said[i] = ABOUT_JUMP;
+            continue;
+        }
+        work->said[i] = ABOUT_OUT;
+        raise_above(about, id);
+        if (id >= atomic_load(&about->limit)) {
+            about__await(about);
+        }
+    }
+}
+
+/* Counts all that are out, before a bit of them is set (about_copy.c); true
+ * where the newest table is full then. */
+static bool
+count(struct about *about, const struct work *work)
+{
+    const struct about_window *window = about__window(about);
+    struct about_table *newest = window->table[window->n - 1];
+    uint64_t n_newest = 0;
+    for (size_t i = 0; i < work->n; i++) {
+        struct about_table *table = work->table[i];
+        if (table == NULL || work->said[i] != ABOUT_OUT) {
+            continue;
+        }
+        if (table == newest) {
+            n_newest++;
+        } else {
+            /* relaxed, as below: see about_copy.c */
+            atomic_fetch_add_explicit(&table->n_new, 1, memory_order_relaxed);
+        }
+    }
+    if (n_newest == 0) {
+        return false;
+    }
+    uint64_t n = n_newest +
+        atomic_fetch_add_explicit(
+            &newest->n_new, n_newest, memory_order_relaxed);
+    return n >= atomic_load_explicit(&about->close_at, memory_order_relaxed);
+}
+
+/* Sets the bits of all that are out. */
+static void
+set(struct about *about, struct work *work)
+{
+    for (size_t i = 0; i < work->n; i++) {
+        struct about_table *table = work->table[i];
+        if (table != NULL && work->said[i] == ABOUT_OUT &&
+            !set_all(table, &work->spot[i], about->shape.bits)) {
+            work->said[i] = ABOUT_IN; /* somebody was faster */
+        }
+    }
+}
+
+/* Logs what is out; n_out of them, none: nothing. */
+static uint64_t
+log_out(struct about *about, const struct work *work, size_t n_out)
+{
+    struct about_pair out[ABOUT_BATCH];
+    size_t n = 0, n_in = 0;
+    uint64_t seq = 0;
+    if (about->sink == NULL) {
+        return 0;
+    }
+    for (size_t i = 0; i < work->n; i++) {
+        if (work->table[i] != NULL && work->said[i] == ABOUT_OUT) {
+            out[n++] = work->pair[i];
+        }
+        n_in += work->said[i] == ABOUT_IN;
+    }
+    ASSERT(n == n_out);
+    if (n > 0) {
+        seq = about->sink->add_fn(about->sink, out, n);
+    }
+    if (n_in > 0) {
+        uint64_t last = about->sink->last_fn(about->sink);
+        seq = last > seq ? last : seq;
+    }
+    return seq;
+}
+
+uint64_t
+about_add(struct about *about, const struct about_pair *pair, size_t n,
+    uint64_t max_jump, uint8_t *out)
+{
+    uint64_t seq = 0;
+    for (size_t at = 0; at < n; at += ABOUT_BATCH) {
+        struct work work = {.pair = pair + at,
+            .n = at_most(n - at, ABOUT_BATCH),
+            .said = out + at};
+        enter(about, &work, max_jump);
+        locate(about, &work);
+        size_t n_out = look(about, &work);
+        uint64_t logged = log_out(about, &work, n_out);
+        seq = logged > seq ? logged : seq;
+        bool is_full = n_out > 0 && count(about, &work);
+        set(about, &work);
+        if (is_full) {
+            about__close(about);
+        }
+    }
+    return seq;
+}
+
+void
+about_redo(struct about *about, const struct about_pair *pair, size_t n)
+{
+    uint8_t said[ABOUT_BATCH];
+    for (size_t at = 0; at < n; at += ABOUT_BATCH) {
+        struct work work = {.pair = pair + at,
+            .n = at_most(n - at, ABOUT_BATCH),
+            .said = said};
+        enter(about, &work, 0);
+        locate(about, &work);
+        if (look(about, &work) > 0) {
+            (void)count(about, &work); /* the log says when tables close */
+            set(about, &work);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CLI_IMPORT_PRIV_H
+#define CLI_IMPORT_PRIV_H
+
+#include "base/buf.h"
+#include "cli/ask.h"
+#include "cli/import_map.h"
+#include "cli/rows.h"
+#include "cli/shown.h"
+#include "client/stop.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Inside of import. One thread.
+ *
+ * A source hands over lines of the dialect (import__put), which say what a
+ * record, or a member, is: so the same line again changes nothing, and a run
+ * that goes on may begin a little before where the last one ended. */
+
+enum {
+    IMPORT_WHY_MAX = 400,
+    IMPORT_PATH_MAX = 4096,
+    IMPORT_FILE_MAX = 64,
+    IMPORT_BATCH_LINES = 4096,
+    IMPORT_BATCH_BYTES = 1 << 18
+};
+
+enum import_source {
+    IMPORT_FILE, /* csv, tsv, ndjson, dialect: rows_format */
+    IMPORT_RDB,
+    IMPORT_REDIS,
+    IMPORT_MEMCACHED
+};
+
+/* How far it is: all before that is stored, or refused for good. */
+struct import_place {
+    uint64_t at; /* of a file its bytes, of an RDB its keys, of Redis the
+                  * cursor of SCAN; of memcached nothing */
+    uint64_t rows, rejects, reject_bytes;
+};
+
+struct import {
+    struct ask ask;
+    const char *input; /* a file, "-", or HOST:PORT */
+    const char *counter, *state, *rejects, *columns_text, *members_name;
+    enum import_source source;
+    enum rows_format format;
+    struct import_map map;
+    uint64_t rejects_most, database;
+    bool has_no_end, is_anew;
+    bool may_save; /* --state is of this import, or there was none */
+    char file[IMPORT_FILE_MAX]; /* its length and time; "": input is none */
+
+    struct stop stop;
+    struct shown shown;
+    struct rows_columns columns[IMPORT_COUNTERS_MAX];
+    unsigned n_columns;
+
+    /* What is not sent yet. */
+    struct buf lines, from; /* as many lines each: what is sent, and where it
+                             * comes from, for the file of rejects */
+    unsigned n_lines;
+    uint64_t parts; /* of what shown counts as all */
+
+    struct import_place place; /* of what was read and answered, and ... */
+    struct import_place done;  /* ... as it was when no line was left */
+    FILE *rejects_file;
+    uint64_t saved_ms;
+    char why[IMPORT_WHY_MAX];
+};
+
+/* Writes why. Always false. */
+__attribute__((format(printf, 2, 3))) bool import__fail(
+    struct import *job, const char *format, ...);
+
+/* Appends to what is sent: a line with its end, and where it comes from, one
+ * line without its end. False where the import ends; so all that follow. */
+bool import__put(struct import *job, const struct buf *line, const char *from,
+    size_t from_len);
+
+/* What is no line: into the file of rejects, in the order of the input. */
+bool import__reject(
+    struct import *job, const char *why, const char *from, size_t from_len);
+
+/* Sends what there is, until it is stored or refused for good. */
+bool import__send(struct import *job);
+
+/* The same; then all of the input before `at` is done, and nothing behind it,
+ * which is noted now and then: from there on it is read, and what is refused
+ * is told, by a run that goes on. */
+bool import__flush(struct import *job, uint64_t at);
+
+/* True when a batch is full; then the source says import__flush, or where it
+ * is in the middle of something import__send. */
+static inline bool
+import__is_full(const struct import *job)
+{
+    return job->n_lines >= IMPORT_BATCH_LINES ||
+        job->lines.len >= IMPORT_BATCH_BYTES;
+}
+
+/* One line to the server, whose answer may not be an error. */
+bool import__say(struct import *job, const char *line, size_t len);
+
+/* The columns of a counter of the server; NULL with why. */
+const struct rows_columns *import__columns(
+    struct import *job, const char *counter);
+
+/* Reads, and writes, --state, which is never written where it was of another
+ * import. */
+bool import__load_state(struct import *job);
+bool import__save_state(struct import *job);
+
+/* The sources: all of the input from job->place on. */
+bool import__file(struct import *job);
+bool import__rdb(struct import *job);
+bool import__redis(struct import *job);
+bool import__memcached(struct import *job);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CLI_TRUTH_H
+#define CLI_TRUTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A command that knows what numbers should be. It is run by /bin/sh for each
+ * batch: ids come to its standard input, one a line; it answers a line for
+ * each, in the same order: the id and its numbers, or "ID -" where it knows
+ * nothing of that one; and ends with status 0. One thread. */
+
+enum { TRUTH_BATCH_MAX = 1000, TRUTH_COLUMNS_MAX = 16, TRUTH_WHY_MAX = 200 };
+
+struct truth {
+    const char *command;
+    unsigned n_columns; /* numbers a line, 1..TRUTH_COLUMNS_MAX */
+    char why[TRUTH_WHY_MAX];
+};
+
+/* Numbers of id[0..n), n_columns each, to out; is_known[i] is false where it
+ * knows nothing. False with why: whatever was answered counts for nothing. */
+bool truth_ask(struct truth *truth, const uint64_t *id, unsigned n,
+    uint64_t *out, bool *is_known);
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lines over a socket that never blocks, so that thousands of them may be sent
+ * at once while their answers come: it is written to while it takes bytes, and
+ * read whenever it has some. What is read is bounded by what was asked for. */
+#include "client/talk.h"
+
+#include "base/assert.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    READ_BYTES = 1 << 16,
+    PATH_BYTES = sizeof((struct sockaddr_un *)NULL)->sun_path
+};
+
+static bool
+fail(struct talk *talk, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(talk->why, sizeof talk->why, format, list);
+    va_end(list);
+    talk_close(talk);
+    return false;
+}
+
+/* As address_split, of a text that need not end with a NUL. */
+static bool
+take_apart(const char *text, size_t len, char host[ADDRESS_MAX + 1],
+    char port[ADDRESS_PORT_MAX + 1])
+{
+    char address[ADDRESS_MAX + 1];
+    if (len > ADDRESS_MAX || memchr(text, '\0', len) != NULL) {
+        return false;
+    }
+    memcpy(address, text, len);
+    address[len] = '\0';
+    return address_split(address, host, port);
+}
+
+bool
+talk_is_address(const char *text, size_t len)
+{
+    char host[ADDRESS_MAX + 1], port[ADDRESS_PORT_MAX + 1];
+    return take_apart(text, len, host, port);
+}
+
+const char *
+talk_take_servers(struct talk *talk, const char *text)
+{
+    talk->n_servers = 0;
+    while (true) {
+        size_t len = strcspn(text, ",");
+        if (!talk_is_address(text, len)) {
+            return "is HOST:PORT, or several of these with commas between "
+                   "them";
+        }
+        if (talk->n_servers == TALK_SERVERS_MAX) {
+            return "takes at most 16";
+        }
+        memcpy(talk->server[talk->n_servers].text, text, len);
+        talk->server[talk->n_servers++].text[len] = '\0';
+        if (text[len] == '\0') {
+            return NULL;
+        }
+        text += len + 1;
+    }
+}
+
+const char *
+talk_take_server(struct talk *talk, const char *text)
+{
+    size_t len = strlen(text);
+    bool is_path = text[0] == '/' && len < PATH_BYTES && len <= ADDRESS_MAX;
+    if (!is_path && !talk_is_address(text, len)) {
+        return "is HOST:PORT, or the path of a Unix socket that begins with "
+               "/ and has at most 107 bytes";
+    }
+    talk->n_servers = 1;
+    memcpy(talk->server[0].text, text, len + 1);
+    return NULL;
+}
+
+/* The next connection goes to that address; what is none is passed over. */
+static void
+hint(struct talk *talk, const char *text, size_t len)
+{
+    if (talk_is_address(text, len)) {
+        memcpy(talk->other.text, text, len);
+        talk->other.text[len] = '\0';
+    }
+}
+
+void
+talk_close(struct talk *talk)
+{
+    if (talk->fd >= 0) {
+        (void)close(talk->fd);
+    }
+    talk->fd = -1;
+    talk->taken = 0;
+    buf_clear(&talk->in);
+}
+
+void
+talk_fini(struct talk *talk)
+{
+    talk_close(talk);
+    buf_fini(&talk->in);
+}
+
+/* Waits for one of those events; false: timed out, or what errno says. */
+static bool
+await(const struct talk *talk, short events, short *got)
+{
+    struct pollfd wait = {.fd = talk->fd, .events = events};
+    uint32_t waited_ms = 0;
+    int n = 0;
+    while (n <= 0) {
+        uint32_t ms = talk->timeout_ms - waited_ms;
+        if (talk->tick_fn != NULL) {
+            if (!talk->tick_fn(talk->context)) {
+                errno = ECANCELED;
+                return false;
+            }
+            ms = ms > TALK_TICK_MS ? TALK_TICK_MS : ms;
+        }
+        n = poll(&wait, 1, (int)ms);
+        if (n < 0 && errno != EINTR) {
+            return false;
+        }
+        waited_ms += n == 0 ? ms : 0;
+        if (n == 0 && waited_ms >= talk->timeout_ms) {
+            errno = ETIMEDOUT;
+            return false;
+        }
+    }
+    *got = wait.revents;
+    return true;
+}
+
+/* Connects to one of the addresses of a name; 0 or an errno value. */
+static int
+connect_to(struct talk *talk, const struct addrinfo *address)
+{
+    int err = 0, one = 1;
+    short got = 0;
+    socklen_t len = sizeof err;
+    talk->fd = socket(address->ai_family,
+        address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (talk->fd < 0) {
+        return errno;
+    }
+    if (connect(talk->fd, address->ai_addr, address->ai_addrlen) != 0) {
+        if (errno != EINPROGRESS || !await(talk, POLLOUT, &got)) {
+            return errno;
+        }
+        if (getsockopt(talk->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0) {
+            return errno;
+        }
+    }
+    if (address->ai_family != AF_UNIX) {
+        (void)setsockopt(talk->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    }
+    return err;
+}
+
+static int
+connect_to_path(struct talk *talk, const char *path)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    const struct addrinfo address = {.ai_family = AF_UNIX,
+        .ai_socktype = SOCK_STREAM,
+        .ai_addr = (struct sockaddr *)&name,
+        .ai_addrlen = sizeof name};
+    ASSERT(strlen(path) < PATH_BYTES);
+    memcpy(name.sun_path, path, strlen(path) + 1);
+    return connect_to(talk, &address);
+}
+
+bool
+talk_connect(struct talk *talk)
+{
+    const struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    char host[ADDRESS_MAX + 1], port[ADDRESS_PORT_MAX + 1];
+    struct addrinfo *found = NULL;
+    ASSERT(talk->fd < 0 && talk->n_servers > 0);
+    if (talk->other.text[0] != '\0') {
+        talk->at = talk->other;
+        talk->other.text[0] = '\0';
+    } else {
+        talk->at = talk->server[talk->next];
+        talk->next = (talk->next + 1) % talk->n_servers;
+    }
+    const char *name = talk->at.text;
+    int err = 0;
+    if (name[0] == '/') {
+        err = connect_to_path(talk, name);
+        return err == 0 || fail(talk, "%s: %s", name, strerror(err));
+    }
+    if (!take_apart(name, strlen(name), host, port)) {
+        return fail(talk, "%s is no HOST:PORT", name);
+    }
+    err = getaddrinfo(host, port, &hints, &found);
+    if (err != 0) {
+        return fail(talk, "%s: %s", name, gai_strerror(err));
+    }
+    err = ENOENT;
+    for (struct addrinfo *it = found; it != NULL && err != 0;
+         it = it->ai_next) {
+        talk_close(talk);
+        err = connect_to(talk, it);
+    }
+    freeaddrinfo(found);
+    return err == 0 || fail(talk, "%s: %s", name, strerror(err));
+}
+
+/* Sends what the socket takes. */
+static bool
+send_some(struct talk *talk, const char *text, size_t len, size_t *sent)
+{
+    while (*sent < len) {
+        ssize_t n = send(talk->fd, text + *sent, len - *sent, MSG_NOSIGNAL);
+        if (n < 0) {
+            return errno == EAGAIN || errno == EINTR ||
+                fail(talk, "%s: %s", talk->at.text, strerror(errno));
+        }
+        *sent += (size_t)n;
+    }
+    return true;
+}
+
+static bool
+read_some(struct talk *talk)
+{
+    buf_consume(&talk->in, talk->taken);
+    talk->taken = 0;
+    char *room = buf_reserve(&talk->in, READ_BYTES);
+    if (room == NULL) {
+        return fail(talk, "out of memory");
+    }
+    ssize_t n = recv(talk->fd, room, READ_BYTES, 0);
+    if (n == 0) {
+        return fail(talk, "%s ended the connection", talk->at.text);
+    }
+    if (n < 0) {
+        return errno == EAGAIN || errno == EINTR ||
+            fail(talk, "%s: %s", talk->at.text, strerror(errno));
+    }
+    talk->in.len += (size_t)n;
+    return true;
+}
+
+/* A server that is no primary may name it. */
+static void
+take_hint(struct talk *talk, const char *line, size_t len)
+{
+    static const char begin[] = "SERVER_ERROR not primary ";
+    size_t n = sizeof begin - 1;
+    if (len > n && memcmp(line, begin, n) == 0) {
+        hint(talk, line + n, len - n);
+    }
+}
+
+/* Hands on the lines that have come. False: the connection has been ended. */
+static bool
+take_lines(
+    struct talk *talk, talk_line_fn line_fn, void *context, bool *is_over)
+{
+    while (!*is_over && talk->taken < talk->in.len) {
+        const char *line = talk->in.data + talk->taken;
+        size_t left = talk->in.len - talk->taken;
+        const char *end = memchr(line, '\n', left);
+        if (end == NULL) {
+            return left <= TALK_LINE_MAX ||
+                fail(talk, "%s: a line too long", talk->at.text);
+        }
+        size_t len = (size_t)(end - line);
+        talk->taken += len + 1;
+        len -= len > 0 && line[len - 1] == '\r';
+        enum talk_take take = line_fn(context, line, len);
+        if (take == TALK_WRONG) {
+            take_hint(talk, line, len);
+            return fail(talk, "%s: %.*s", talk->at.text,
+                len > TALK_WHY_MAX / 2 ? TALK_WHY_MAX / 2 : (int)len, line);
+        }
+        *is_over = take == TALK_END;
+    }
+    return true;
+}
+
+bool
+talk_ask(struct talk *talk, const char *text, size_t len, talk_line_fn line_fn,
+    void *context)
+{
+    size_t sent = 0;
+    bool is_over = false;
+    ASSERT(talk->fd >= 0 && talk->taken == talk->in.len);
+    while (!is_over) {
+        short got = 0;
+        if (!send_some(talk, text, len, &sent)) {
+            return false;
+        }
+        if (!await(talk, sent < len ? POLLIN | POLLOUT : POLLIN, &got)) {
+            return fail(talk, "%s: %s", talk->at.text, strerror(errno));
+        }
+        if ((got & ~POLLOUT) != 0 &&
+            !(read_some(talk) &&
+                take_lines(talk, line_fn, context, &is_over))) {
+            return false;
+        }
+    }
+    if (sent < len || talk->taken < talk->in.len) {
+        return fail(talk, "%s: more answers than asked for", talk->at.text);
+    }
+    return true;
+}
+
+void
+talk_own_address(const struct talk *talk, char out[TALK_OWN_MAX + 1])
+{
+    struct sockaddr_storage own;
+    socklen_t len = sizeof own;
+    char host[INET6_ADDRSTRLEN], port[ADDRESS_PORT_MAX + 1];
+    out[0] = '\0';
+    if (talk->fd >= 0 &&
+        getsockname(talk->fd, (struct sockaddr *)&own, &len) == 0 &&
+        getnameinfo((const struct sockaddr *)&own, len, host, sizeof host,
+            port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0) {
+        (void)snprintf(out, TALK_OWN_MAX + 1,
+            own.ss_family == AF_INET ? "tcp:%s:%s" : "tcp6:[%s]:%s", host,
+            port);
+    }
+}
+
+static enum talk_take
+take_stored(void *context, const char *line, size_t len)
+{
+    static const char stored[] = "STORED";
+    (void)context;
+    return len == sizeof stored - 1 && memcmp(line, stored, len) == 0
+        ? TALK_END
+        : TALK_WRONG;
+}
+
+bool
+talk_login(struct talk *talk, const char *login)
+{
+    char text[TALK_LINE_MAX];
+    if (login == NULL || login[0] == '\0') {
+        return true;
+    }
+    int len = snprintf(text, sizeof text, "set login 0 0 %zu\r\n%s\r\n",
+        strlen(login), login);
+    ASSERT(len > 0 && (size_t)len < sizeof text);
+    return talk_ask(talk, text, (size_t)len, take_stored, NULL);
+}

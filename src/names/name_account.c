@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The account of the dictionaries. The sum is raised before a block is asked
+ * for, so that two threads do not pass the limit together. */
+#include "names/name_account.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+#include <stdatomic.h>
+
+enum { HEAP_HEAD_BYTES = 8, HEAP_STEP_BYTES = 16, HEAP_BLOCK_BYTES_MIN = 32 };
+
+size_t
+name_account_bytes(size_t bytes)
+{
+    size_t whole = (bytes + HEAP_HEAD_BYTES + HEAP_STEP_BYTES - 1) &
+        ~(size_t)(HEAP_STEP_BYTES - 1);
+    return whole < HEAP_BLOCK_BYTES_MIN ? HEAP_BLOCK_BYTES_MIN : whole;
+}
+
+/* relaxed, all of them: a number that orders nothing */
+int
+name_account_take(struct name_account *account, size_t bytes, void **out)
+{
+    ASSERT(bytes > 0);
+    size_t whole = name_account_bytes(bytes);
+    uint64_t before = atomic_fetch_add_explicit(
+        &account->used_bytes, whole, memory_order_relaxed);
+    int err = ERR_HOT_FULL;
+    if (before + whole <= account->limit_bytes) {
+        *out = alloc_zeroed(account->alloc, bytes);
+        if (*out != NULL) {
+            return 0;
+        }
+        err = ERR_NO_MEMORY;
+    }
+    atomic_fetch_sub_explicit(
+        &account->used_bytes, whole, memory_order_relaxed);
+    return err;
+}
+
+void
+name_account_give(struct name_account *account, void *block, size_t bytes)
+{
+    if (block == NULL) {
+        return;
+    }
+    size_t whole = name_account_bytes(bytes);
+    uint64_t before = atomic_fetch_sub_explicit(
+        &account->used_bytes, whole, memory_order_relaxed);
+    ASSERT(before >= whole);
+    alloc_free(account->alloc, block, bytes);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answers stats hot: the ids that all workers together have met most. */
+#include "server/admin_priv.h"
+
+#include "base/err.h"
+#include "call/store_calls.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { NAME_BYTES = 16, VALUE_BYTES = 256 };
+
+/* The counter that an id is of; NULL where that has been dropped meanwhile, or
+ * its column. */
+static const struct schema_counter *
+counter_of(const struct schema *schema, const struct hot_one *one)
+{
+    const struct schema_counter *counter =
+        schema_counter_at(schema, one->counter);
+    for (unsigned i = 0; counter != NULL && i < counter->n_columns; i++) {
+        if (counter->column[i].serial == one->serial) {
+            return counter;
+        }
+    }
+    return NULL;
+}
+
+void
+admin__hot(struct server_admin *admin, struct reply_stats *out)
+{
+    const struct schema *schema = store_schema(admin->store);
+    struct hot_list *list = calloc(1, sizeof *list);
+    unsigned n = 0;
+    if (list == NULL) {
+        reply_stats_error(out, ERR_NO_MEMORY);
+        return;
+    }
+    for (unsigned i = 0; i < admin->n_workers; i++) {
+        hot_read(&admin->workers[i]->executor.hot, list);
+    }
+    hot_sort(list);
+    uint64_t all = list->total[HOT_GET] + list->total[HOT_CHANGE];
+    for (unsigned i = 0; i < list->n && n < HOT_SHOWN; i++) {
+        char name[NAME_BYTES], value[VALUE_BYTES];
+        const struct hot_one *one = &list->one[i];
+        const struct schema_counter *counter = counter_of(schema, one);
+        if (counter == NULL) {
+            continue;
+        }
+        uint64_t uses = one->n[HOT_GET] + one->n[HOT_CHANGE];
+        double share = uses < all ? (double)uses / (double)all : 1.0;
+        (void)snprintf(name, sizeof name, "%u", ++n);
+        (void)snprintf(value, sizeof value,
+            "key=%" PRIu64 " counter=%s gets=%" PRIu64 " changes=%" PRIu64
+            " share=%.4f",
+            one->id, counter->name.text, one->n[HOT_GET], one->n[HOT_CHANGE],
+            share);
+        reply_stats_text(out, name, value);
+    }
+    free(list);
+    reply_stats_end(out);
+}
