@@ -459,10 +459,10 @@ open_files(struct server *server)
         err = listeners_open(&listeners);
     }
     if (err == 0) {
-        err = listeners_write_ports(&listeners);
-    }
-    if (err == 0) {
         err = open_sockets(server);
+    }
+    if (err == 0) { /* who waits for that file finds all sockets */
+        err = listeners_write_ports(&listeners);
     }
     if (err == 0) {
         replication_announce(&server->replication, &server->listener);
