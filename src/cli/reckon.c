@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers of a record are taken to be those of the posts of doc/benchmarks.md:
+/* Numbers of a record are taken to be those of the posts of doc/measurements.md:
  * most are small, more than half are 0. */
 #include "cli/reckon.h"
 

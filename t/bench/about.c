@@ -4,7 +4,7 @@
  * add and a look cost, in batches as a server has them, how many looks for what
  * is no member are wrong, beside what stats members would say and beside the
  * arithmetic of filters with other bits and hashes. Members come as in a feed:
- * ids go up, and most are of the newest ones. See doc/benchmarks.md. A member
+ * ids go up, and most are of the newest ones. See doc/measurements.md. A member
  * that is lost, of an id in the window, ends it with status 1. */
 
 #include "about/about_life.h"

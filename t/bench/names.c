@@ -3,7 +3,7 @@
  * the dictionaries, which hold the others, index included, as they are
  * accounted and as the C library's heap has them; CPU time of adding a name and
  * of a lookup in a page of 100. All names are looked up, and read back; one
- * that is wrong ends it with status 1. See doc/benchmarks.md. */
+ * that is wrong ends it with status 1. See doc/measurements.md. */
 
 #include "base/num.h"
 #include "bench/fail.h"
