@@ -281,6 +281,10 @@ $cells = [
         check_set('10.cntcm', 41);
         false($cache->set('10.cntcm', 'word'));
         equal($cache->get('10.cntcm'), 41);
+        // It does not say that a key was refused: doc/clients.md has it.
+        true($cache->setMulti(['10.cntcm' => 'word', '19.cntcm' => 7]));
+        equal($cache->getMulti(['10.cntcm', '19.cntcm']),
+              ['10.cntcm' => 41, '19.cntcm' => 7]);
     },
     'too-wide' => function () use ($cache) {
         check_set('11.cntcm', 41);
