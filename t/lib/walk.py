@@ -8,8 +8,8 @@ by section, each in an empty directory.
     ```text       without one: what the box of sh before it has written
 
 A box that is a file and stands before the first section is in each of them.
-Ports are exchanged for free ones. root runs them as nobody. Where a line starts a server, the next line
-waits until it answers, as a reader does."""
+Ports are exchanged for free ones. root runs them as nobody. Where a line starts
+a server, the next line waits until it answers, as a reader does."""
 
 import os
 import re
