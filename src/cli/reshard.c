@@ -625,6 +625,9 @@ run(struct reshard *move)
         went = look_first(move);
     }
     if (went == RESHARD_OK && move->state.phase < RESHARD_THROUGH) {
+        went = reshard__claim(move);
+    }
+    if (went == RESHARD_OK && move->state.phase < RESHARD_THROUGH) {
         (void)snprintf(rest, sizeof rest, "to %s", move->state.from);
         went = tell_new(move, rest);
         if (went == RESHARD_OK) {
@@ -638,18 +641,18 @@ run(struct reshard *move)
             went = reshard__save(move);
         }
     }
-    return went;
+    return went == RESHARD_OK ? reshard__release(move) : went;
 }
 
 /* ---- a start ---- */
 
-/* Nobody else works on the same file. *fd is to be closed. */
+/* Nobody else works on the same file. *fd, of the file at path, is to be
+ * closed. */
 static enum reshard_went
-lock_state(struct reshard *move, int *fd)
+lock_state(struct reshard *move, char path[PATH_BYTES], int *fd)
 {
-    char path[PATH_BYTES];
-    int n = snprintf(path, sizeof path, "%s.lock", move->setup.state);
-    if (n < 0 || (size_t)n >= sizeof path) {
+    int n = snprintf(path, PATH_BYTES, "%s.lock", move->setup.state);
+    if (n < 0 || n >= PATH_BYTES) {
         return reshard__fail(move, "--state: the name is too long");
     }
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -695,9 +698,13 @@ read_state(struct reshard *move)
 static enum reshard_went
 start(struct reshard *move, int *lock_fd)
 {
-    enum reshard_went went = lock_state(move, lock_fd);
+    char path[PATH_BYTES];
+    enum reshard_went went = lock_state(move, path, lock_fd);
     if (went == RESHARD_OK) {
         went = read_state(move);
+    }
+    if (went == RESHARD_OK) {
+        went = reshard__name_claim(move, path);
     }
     if (went != RESHARD_OK) {
         return went;
