@@ -646,13 +646,13 @@ run(struct reshard *move)
 
 /* ---- a start ---- */
 
-/* Nobody else works on the same file. *fd, of the file at path, is to be
- * closed. */
+/* Nobody else works on the same file. *fd is to be closed. */
 static enum reshard_went
-lock_state(struct reshard *move, char path[PATH_BYTES], int *fd)
+lock_state(struct reshard *move, int *fd)
 {
-    int n = snprintf(path, PATH_BYTES, "%s.lock", move->setup.state);
-    if (n < 0 || n >= PATH_BYTES) {
+    char path[PATH_BYTES];
+    int n = snprintf(path, sizeof path, "%s.lock", move->setup.state);
+    if (n < 0 || (size_t)n >= sizeof path) {
         return reshard__fail(move, "--state: the name is too long");
     }
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -698,13 +698,12 @@ read_state(struct reshard *move)
 static enum reshard_went
 start(struct reshard *move, int *lock_fd)
 {
-    char path[PATH_BYTES];
-    enum reshard_went went = lock_state(move, path, lock_fd);
+    enum reshard_went went = lock_state(move, lock_fd);
     if (went == RESHARD_OK) {
         went = read_state(move);
     }
     if (went == RESHARD_OK) {
-        went = reshard__name_claim(move, path);
+        went = reshard__name_claim(move);
     }
     if (went != RESHARD_OK) {
         return went;

@@ -4,13 +4,12 @@
  * already. So a move has a claim at the new group, a producer of numbered
  * changes, for these are durable there and go with its log:
  *
- *   reshard-MOVE-WHO    MOVE: 8 hexadecimal digits of the rule and the new
- *                       group; WHO: 12 of the machine and the --state
+ *   reshard-MOVE-CLAIM  MOVE: 8 hexadecimal digits of the rule and the new
+ *                       group; CLAIM: 12, at random, which are in the file
  *
- * WHO is reckoned, and not kept, so that the same command has the same claim,
- * also where its file was lost. It is looked for at each connection, before a
- * line is sent. Two that begin at once may both see each other, and both end
- * then; never does neither. */
+ * So whoever has the file, or a copy of it, goes on with the move. It is looked
+ * for at each connection, before a line is sent. Two that begin at once may both
+ * see each other, and both end then; never does neither. */
 #include "cli/reshard_priv.h"
 
 #include "base/assert.h"
@@ -18,43 +17,26 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/random.h>
 
-enum { WHO_BITS = 48, MACHINE_BYTES = 300 };
-
-/* What differs from machine to machine. */
-static uint64_t
-machine_sum(void)
-{
-    char text[MACHINE_BYTES] = "";
-    FILE *file = fopen("/etc/machine-id", "re");
-    if (file == NULL || fgets(text, sizeof text, file) == NULL) {
-        (void)gethostname(text, sizeof text - 1);
-    }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
-    return checksum64(text, strlen(text), 0);
-}
+enum { CLAIM_BITS = 48 };
 
 enum reshard_went
-reshard__name_claim(struct reshard *move, const char *lock_path)
+reshard__name_claim(struct reshard *move)
 {
-    const struct reshard_state *state = &move->state;
-    char *path = realpath(lock_path, NULL);
-    if (path == NULL) {
-        return reshard__fail(
-            move, "--state=%.120s cannot be found", move->setup.state);
+    struct reshard_state *state = &move->state;
+    while (state->claim == 0) {
+        if (getrandom(&state->claim, sizeof state->claim, 0) !=
+            sizeof state->claim) {
+            return reshard__fail(move, "no random numbers for a claim");
+        }
+        state->claim &= (UINT64_C(1) << CLAIM_BITS) - 1;
     }
-    uint64_t who = checksum64(path, strlen(path), machine_sum());
     uint64_t what = checksum64(state->to, strlen(state->to),
         checksum64(state->rule, strlen(state->rule), 0));
-    free(path);
     int n = snprintf(move->claim, sizeof move->claim,
-        "reshard-%08" PRIx32 "-%012" PRIx64, (uint32_t)what,
-        who & ((UINT64_C(1) << WHO_BITS) - 1));
+        "reshard-%08" PRIx32 "-%012" PRIx64, (uint32_t)what, state->claim);
     ASSERT(n == (int)sizeof move->claim - 1);
     return RESHARD_OK;
 }

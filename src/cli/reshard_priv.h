@@ -92,9 +92,8 @@ void reshard__trouble(struct reshard *move, const char *what);
 
 /* ---- reshard_claim.c ---- */
 
-/* Sets claim; a file is at lock_path. */
-enum reshard_went reshard__name_claim(
-    struct reshard *move, const char *lock_path);
+/* Sets claim, and that of the state where there is none yet. */
+enum reshard_went reshard__name_claim(struct reshard *move);
 
 /* True where the answer to `stats producers`, ended by a 0, has the claim of
  * another move of these ids: copied to rival, RESHARD_CLAIM_MAX + 1 bytes. */

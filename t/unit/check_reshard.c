@@ -422,6 +422,12 @@ START_TEST(test_state_file)
     ck_assert_int_eq(reshard_state_write(path, &state), 0);
     ck_assert_int_eq(reshard_state_read(path, &again), 0);
     ck_assert_uint_eq(again.position, state.position);
+    ck_assert_uint_eq(again.claim, 0); /* as of older programs */
+    state.claim = 0xa0b0c;
+    ck_assert_int_eq(reshard_state_write(path, &state), 0);
+    ck_assert_int_eq(reshard_state_read(path, &again), 0);
+    ck_assert_uint_eq(again.claim, state.claim);
+    ck_assert_str_eq(again.rule, state.rule);
     ck_assert_int_eq(truncate(path, 20), 0);
     ck_assert_int_ne(reshard_state_read(path, &again), 0);
     ck_assert_int_eq(unlink(path), 0);
