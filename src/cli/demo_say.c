@@ -94,7 +94,7 @@ add_memory(const struct demo *demo, struct buf *out)
     buf_addf(out,
         "\nThe first row is what the server says of its tables; its process "
         "has grown by\n%s. The other rows are reckoned with what "
-        "t/bench/memory has measured of such\nposts (doc/benchmarks.md).\n",
+        "t/bench/memory has measured of such\nposts (doc/measurements.md).\n",
         process);
 }
 
