@@ -16,8 +16,8 @@ enum { DEMO_PAGE_POSTS = 20, DEMO_WHY_MAX = 300 };
 
 /* What other servers take for posts like these, as the growth of the process
  * by t/bench/memory with 10^6 posts in id order (doc/measurements.md): id,
- * text, bytes, and whether they are of a number that is not 0 or of a post that has
- * one. It counted 1.7099 such numbers a post. */
+ * text, bytes, and whether they are of a number that is not 0 or of a post that
+ * has one. It counted 1.7099 such numbers a post. */
 #define DEMO_OTHERS(X)                                                        \
     X(redis_hash, "Redis, a hash a post", 125.62, false)                      \
     X(redis_string, "Redis, a string a number", 137.93 / 1.7099, true)        \

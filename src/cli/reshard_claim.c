@@ -8,8 +8,8 @@
  *                       group; CLAIM: 12, at random, which are in the file
  *
  * So whoever has the file, or a copy of it, goes on with the move. It is looked
- * for at each connection, before a line is sent. Two that begin at once may both
- * see each other, and both end then; never does neither. */
+ * for at each connection, before a line is sent. Two that begin at once may
+ * both see each other, and both end then; never does neither. */
 #include "cli/reshard_priv.h"
 
 #include "base/assert.h"
