@@ -2,6 +2,7 @@
 /* base/owns, base/keyhash and base/md5: which server an id belongs to. All
  * expected numbers were computed by libhashkit and libmemcached 1.1.4, but for
  * crc32a, which is zlib's crc32, and modulo. */
+#include "base/keyhash.h"
 #include "base/owns.h"
 
 #include "base/err.h"
@@ -343,6 +344,29 @@ START_TEST(test_md5)
     ck_assert_uint_eq(word[1], 0x00e49261);
     ck_assert_uint_eq(word[2], 0x6c49fb7d);
     ck_assert_uint_eq(word[3], 0x3be167ca);
+}
+END_TEST
+
+/* Against the definition, bit by bit, for keys of each length. */
+START_TEST(test_crc32)
+{
+    enum { KEY_MAX = 41 };
+    char key[KEY_MAX];
+    for (size_t i = 0; i < sizeof key; i++) {
+        key[i] = (char)(i * 73 + 201);
+    }
+    for (size_t len = 0; len <= sizeof key; len++) {
+        uint32_t crc = UINT32_MAX;
+        for (size_t i = 0; i < len; i++) {
+            crc ^= (unsigned char)key[i];
+            for (unsigned bit = 0; bit < 8; bit++) {
+                crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+            }
+        }
+        ck_assert_uint_eq(keyhash(KEYHASH_CRC32A, key, len), ~crc);
+        ck_assert_uint_eq(
+            keyhash(KEYHASH_CRC32, key, len), ~crc >> 16 & 0x7fff);
+    }
 }
 END_TEST
 
