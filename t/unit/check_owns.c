@@ -2,7 +2,6 @@
 /* base/owns, base/keyhash and base/md5: which server an id belongs to. All
  * expected numbers were computed by libhashkit and libmemcached 1.1.4, but for
  * crc32a, which is zlib's crc32, and modulo. */
-#include "base/keyhash.h"
 #include "base/owns.h"
 
 #include "base/err.h"
@@ -375,6 +374,6 @@ main(void)
 {
     const TTest *const tests[] = {test_rows, test_on_a_point, test_weights,
         test_names, test_forms, test_faults, test_rule_alone, test_long_names,
-        test_many, test_hashes, test_md5};
+        test_many, test_hashes, test_md5, test_crc32};
     return run_tests("owns", tests, COUNT_OF(tests));
 }
