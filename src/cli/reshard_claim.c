@@ -9,7 +9,10 @@
  *
  * So whoever has the file, or a copy of it, goes on with the move. It is looked
  * for at each connection, before a line is sent. Two that begin at once may
- * both see each other, and both end then; never does neither. */
+ * both see each other, and both end then; never does neither.
+ *
+ * What can go wrong: `stats producers` shows the 1,000 oldest. A group that had
+ * so many before the move began does not show the claim. */
 #include "cli/reshard_priv.h"
 
 #include "base/assert.h"
