@@ -113,7 +113,7 @@ class Walk:
             env={**os.environ, **environment,
                  "PATH": self.programs() + ":" + os.environ["PATH"],
                  "TALLYD_ADDR": "127.0.0.1:" + self.ports.get("11211", "1")},
-            timeout=server.LIMIT_S * 5, check=False)
+            timeout=server.LIMIT_S * 15, check=False)
         if done.returncode != 0:
             raise AssertionError("status %d of\n%s\n%s" % (
                 done.returncode, script, done.stdout))
