@@ -402,7 +402,7 @@ owns_server_of(const struct owns *owns, uint64_t id)
     if (owns->way == MODULO) {
         return find_slot(owns, id);
     }
-    size_t len = num_format_u64(id, digits);
+    size_t len = num_put_u64(id, digits);
     uint32_t hash = keyhash(owns->hash, digits, len);
     return owns->way == HASHED ? find_slot(owns, hash)
                                : find_on_ring(owns, hash);

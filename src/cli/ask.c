@@ -102,6 +102,13 @@ say_help(const struct ask *ask)
     return ask_write(&out);
 }
 
+const char *
+ask_address(void)
+{
+    const char *text = getenv(address_variable);
+    return text != NULL && text[0] != '\0' ? text : address_default;
+}
+
 int
 ask_begin(struct ask *ask, const struct ask_command *command, void *context,
     int argc, char *const argv[])
@@ -116,10 +123,7 @@ ask_begin(struct ask *ask, const struct ask_command *command, void *context,
     bool is_right = command_line_read(&ask->line, argc, argv);
     if (is_right && ask->what == ASK_RUN && !command->has_no_server &&
         ask->talk.n_servers == 0) {
-        const char *text = getenv(address_variable);
-        bool is_set = text != NULL && text[0] != '\0';
-        is_right = take_server(
-            ask, address_variable, is_set ? text : address_default);
+        is_right = take_server(ask, address_variable, ask_address());
     }
     if (!is_right) {
         return ask_misused(ask, ask->line.why);

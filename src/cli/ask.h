@@ -71,6 +71,10 @@ int ask_begin(struct ask *ask, const struct ask_command *command,
     void *context, int argc, char *const argv[]);
 void ask_fini(struct ask *ask);
 
+/* The server that is asked where --server is not given: TALLYD_ADDR of the
+ * environment, or 127.0.0.1:11211. Of the environment, or static storage. */
+const char *ask_address(void);
+
 /* Takes the value of --ids, in its own form. False with command_line_fail. */
 bool ask_take_rule(
     struct ask *ask, const char *value, char out[OWNS_RULE_BYTES]);

@@ -19,8 +19,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SERVER_DEFAULT "127.0.0.1:11211"
-
 enum {
     LIST_BYTES_MAX = 128 << 20,
     RATE_MB_MAX = 1000000,
@@ -253,6 +251,17 @@ take_words(struct backup_setup *setup)
     return true;
 }
 
+/* Where --server is not given. */
+static bool
+take_default(struct backup_setup *setup)
+{
+    const char *why = setup->talk.n_servers > 0
+        ? NULL
+        : talk_take_server(&setup->talk, ask_address());
+    return why == NULL ||
+        command_line_fail(&setup->line, "TALLYD_ADDR %s", why);
+}
+
 int
 backup_main(int argc, char *const argv[])
 {
@@ -266,8 +275,8 @@ backup_main(int argc, char *const argv[])
     if (wants_help(argc, argv, &is_man)) {
         return say_help(is_man);
     }
-    (void)talk_take_servers(&setup.talk, SERVER_DEFAULT);
-    if (!command_line_read(&setup.line, argc, argv) || !take_words(&setup)) {
+    if (!command_line_read(&setup.line, argc, argv) || !take_words(&setup) ||
+        !take_default(&setup)) {
         (void)backup__fail("backup", setup.line.why);
         return BACKUP_EXIT_USAGE;
     }

@@ -20,7 +20,7 @@ enum { BACKUP_EXIT_USAGE = 2 };
 #define BACKUP_OPTIONS(X)                                                     \
     X(server, "server", "HOST:PORT",                                          \
         "The tallyd that has the data directory, on this machine (default "   \
-        "127.0.0.1:11211).")                                                  \
+        "TALLYD_ADDR of the environment, else 127.0.0.1:11211).")             \
     X(user_file, "user-file", "FILE",                                         \
         "Begins with the line USER:PASSWORD of a user who may administrate.") \
     X(since, "since", "EARLIER",                                              \

@@ -5,6 +5,7 @@
 
 #include "cli/ask.h"
 #include "cli/backup.h"
+#include "cli/demo.h"
 #include "cli/export.h"
 #include "cli/import.h"
 #include "cli/listing.h"
@@ -36,6 +37,8 @@
     X("verify", verify_main,                                                  \
         "compares a counter with what should be in it, and corrects it")      \
     X("plan", plan_main, "memory, disk and start of a server to be")          \
+    X("demo", demo_main,                                                      \
+        "a million posts: what they take, and how fast they are read")        \
     X("backup", backup_main,                                                  \
         "copies the data directory of a running server; verifies copies")     \
     X("restore", restore_main, "makes a data directory of a backup")          \

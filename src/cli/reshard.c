@@ -625,6 +625,9 @@ run(struct reshard *move)
         went = look_first(move);
     }
     if (went == RESHARD_OK && move->state.phase < RESHARD_THROUGH) {
+        went = reshard__claim(move);
+    }
+    if (went == RESHARD_OK && move->state.phase < RESHARD_THROUGH) {
         (void)snprintf(rest, sizeof rest, "to %s", move->state.from);
         went = tell_new(move, rest);
         if (went == RESHARD_OK) {
@@ -638,7 +641,7 @@ run(struct reshard *move)
             went = reshard__save(move);
         }
     }
-    return went;
+    return went == RESHARD_OK ? reshard__release(move) : went;
 }
 
 /* ---- a start ---- */
@@ -698,6 +701,9 @@ start(struct reshard *move, int *lock_fd)
     enum reshard_went went = lock_state(move, lock_fd);
     if (went == RESHARD_OK) {
         went = read_state(move);
+    }
+    if (went == RESHARD_OK) {
+        went = reshard__name_claim(move);
     }
     if (went != RESHARD_OK) {
         return went;

@@ -18,7 +18,8 @@ enum {
     RESHARD_SHOW_TTY_MS = 500,
     RESHARD_LAG_MS = 100,      /* so near it is cut over */
     RESHARD_BEHIND_MS = 30000, /* for a node to come up to the position */
-    RESHARD_STILL_MS = 5000    /* after the cut, without anything new */
+    RESHARD_STILL_MS = 5000,   /* after the cut, without anything new */
+    RESHARD_CLAIM_MAX = 29     /* bytes of a claim */
 };
 
 /* How a part of it has gone. */
@@ -54,8 +55,9 @@ struct reshard {
     struct buf chunk, answer, conns;
     enum reshard_went went; /* of what a callback has done */
     char node_name[MESSAGE_NAME_MAX + 1];
-    bool is_prepared; /* the stream goes on where it should */
-    bool has_schema;  /* the new group has the source's counters */
+    char claim[RESHARD_CLAIM_MAX + 1]; /* at the new group */
+    bool is_prepared;                  /* the stream goes on where it should */
+    bool has_schema; /* the new group has the source's counters */
     uint64_t saved_ms;
     /* The lag: told_last was told of at told_ms, 0: none was yet. off_ms: from
      * the source's clock to this one, where has_off. */
@@ -87,6 +89,25 @@ void reshard__show(struct reshard *move, bool is_due);
 
 /* Says what is in the way, if it has not just been said. */
 void reshard__trouble(struct reshard *move, const char *what);
+
+/* ---- reshard_claim.c ---- */
+
+/* Sets claim, and that of the state where there is none yet. */
+enum reshard_went reshard__name_claim(struct reshard *move);
+
+/* True where the answer to `stats producers`, ended by a 0, has the claim of
+ * another move of these ids: copied to rival, RESHARD_CLAIM_MAX + 1 bytes. */
+bool reshard__has_rival(
+    struct reshard *move, const struct buf *producers, char rival[]);
+
+/* Sets why. Always RESHARD_FAIL. */
+enum reshard_went reshard__rivalled(struct reshard *move, const char *rival);
+
+/* The new group has the claim of this move, and no other one's. */
+enum reshard_went reshard__claim(struct reshard *move);
+
+/* It has it no more, if it had. */
+enum reshard_went reshard__release(struct reshard *move);
 
 /* ---- reshard_send.c ---- */
 

@@ -138,14 +138,20 @@ is_last_one_gone(struct reshard *move, const char *own)
     return false;
 }
 
-/* The connection is to be used: it is in the file before. */
+/* The connection is to be used: it is in the file before, and nobody else moves
+ * these ids. */
 static enum reshard_went
 take_connection(struct reshard *move)
 {
-    char own[TALK_OWN_MAX + 1];
+    char own[TALK_OWN_MAX + 1], rival[RESHARD_CLAIM_MAX + 1];
     talk_own_address(move->to, own);
-    if (!is_last_one_gone(move, own)) {
+    if (!is_last_one_gone(move, own) ||
+        !ask(move->to, "stats producers\r\n", &move->conns)) {
         return RESHARD_LOST;
+    }
+    if (reshard__has_rival(move, &move->conns, rival)) {
+        talk_close(move->to);
+        return reshard__rivalled(move, rival);
     }
     (void)snprintf(move->state.own, sizeof move->state.own, "%s",
         own[0] == '\0' ? "-" : own);

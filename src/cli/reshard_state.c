@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file of a move:
  *
- *   tallyctl reshard 1
+ *   tallyctl reshard 2
+ *   claim CLAIM             12 hexadecimal digits
  *   rule RULE
  *   from NAME
  *   to NAME
@@ -13,6 +14,8 @@
  *   connection OWN PEER     "-": none
  *   dumped NAME,NAME,...    "-": none
  *   sum SUM                 XXH3 of all before, in 16 hexadecimal digits
+ *
+ * One that was begun before there were claims has "1", and no such line.
  *
  * What is read is right where it would be written so again, byte by byte. */
 #include "cli/reshard_state.h"
@@ -61,8 +64,14 @@ reshard_state_put(const struct reshard_state *state, struct buf *out)
 {
     uint8_t history[HISTORY_BYTES_MAX];
     size_t before = out->len, len = history_put(&state->history, history);
+    if (state->claim == 0) {
+        buf_add_text(out, "tallyctl reshard 1\n");
+    } else {
+        buf_addf(
+            out, "tallyctl reshard 2\nclaim %012" PRIx64 "\n", state->claim);
+    }
     buf_addf(out,
-        "tallyctl reshard 1\nrule %s\nfrom %s\nto %s\nphase %s\ncut %s\n"
+        "rule %s\nfrom %s\nto %s\nphase %s\ncut %s\n"
         "source %" PRIu64 " %" PRIu64 " %" PRIu32 "\nhistory ",
         state->rule, state->from, state->to, phases[state->phase].word,
         state->is_cut_asked ? "yes" : "no", state->epoch, state->seed,
@@ -110,9 +119,15 @@ static bool
 scan(struct reshard_state *state, const char *text)
 {
     char word[16] = "", cut[4] = "", digits[HISTORY_DIGITS_MAX + 1] = "";
+    int head = 0;
     *state = (struct reshard_state){0};
-    int n = sscanf(text,
-        "tallyctl reshard 1 rule %63s from %255s to %255s phase %15s cut %3s "
+    if (sscanf(text, "tallyctl reshard 2 claim %12" SCNx64 "%n", &state->claim,
+            &head) != 1) {
+        state->claim = 0;
+        (void)sscanf(text, "tallyctl reshard 1%n", &head);
+    }
+    int n = sscanf(text + head,
+        " rule %63s from %255s to %255s phase %15s cut %3s "
         "source %" SCNu64 " %" SCNu64 " %" SCNu32
         " history %2818s position %" SCNu64
         " connection %63s %255s dumped %8447s",

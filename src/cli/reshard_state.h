@@ -42,6 +42,7 @@ enum {
 struct reshard_state {
     char rule[RESHARD_RULE_MAX + 1];
     char from[RESHARD_NAME_MAX + 1], to[RESHARD_NAME_MAX + 1]; /* names */
+    uint64_t claim; /* of the move, 48 bits; 0: none yet */
     enum reshard_phase phase;
     bool is_cut_asked; /* also where everything has to be dumped anew */
     /* which log, from FOLLOW on, and while records are dumped; epoch 0: none */

@@ -34,13 +34,14 @@ def as_json(*words, **more):
 
 
 class Fake:
-    """Answers a line by what answers has for it, else by ERROR."""
+    """Answers a line by what answers has for it, else by other."""
 
     def __init__(self, **answers):
         self.answers = {
             "version": "VERSION 1.6.45 tallyd fake",
             **{"stats " + name: "\n".join([*lines, "END"])
                for name, lines in answers.items()}}
+        self.other = lambda line: "ERROR"  # to what answers does not have
         self.asked = []
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.socket.getsockname()[1]
@@ -65,6 +66,6 @@ class Fake:
                 for line in lines:
                     line = line.rstrip("\r\n")
                     self.asked.append(line)
-                    answer = self.answers.get(line, "ERROR")
+                    answer = self.answers.get(line) or self.other(line)
                     lines.write(answer.replace("\n", "\r\n") + "\r\n")
                     lines.flush()

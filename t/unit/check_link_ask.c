@@ -2,46 +2,61 @@
 /* repl/link: a candidate's end and that of who is asked: questions and answers,
  * and each that is wrong; a fetch, up to its end, and each reason for which
  * there is none. And every type of frame in every state. */
-#include "repl/link_asker.h"
 #include "repl/message_files.h"
-#include "unit/link_help.h"
+#include "unit/duo_help.h"
 
 enum { TERM = 7, TERM_MOST = 20 };
 
-/* b is the candidate, a who is asked. Either asks or down is b's end. */
-struct duo {
-    struct peer a, b;
-    struct proof_secret secret, other;
-    struct link_view view; /* of a */
-    struct link_primary up;
-    struct link_asker asks;
-    struct link_replica down;
-    bool is_fetch;
-    struct stream_reader at_a, at_b;
-    uint8_t bytes[LINK_SEND_MAX];
-    char *given; /* the last frame to b, which is looked at still */
-    struct link_order order;
-    enum link_step step; /* of the last frame */
-    uint64_t now_us;
-};
+/* b is the candidate, a who is asked. */
+
+static enum link_step
+take_answer(struct duo *duo, const struct stream_frame *frame)
+{
+    return link_asker_take(&duo->asks, frame);
+}
+
+static void
+next_question(struct duo *duo)
+{
+    struct link_node node = peer_node(&duo->b);
+
+    link_asker_next(&duo->asks, &node, duo->now_us, duo->bytes, &duo->order);
+}
+
+static enum link_step
+take_log(struct duo *duo, const struct stream_frame *frame)
+{
+    struct link_node node = peer_node(&duo->b);
+
+    return link_replica_take(&duo->down, &node, frame, duo->now_us);
+}
+
+static void
+next_fetch(struct duo *duo)
+{
+    struct link_node node = peer_node(&duo->b);
+
+    link_replica_next(&duo->down, &node, duo->now_us, duo->bytes, &duo->order);
+}
+
+static const struct duo_caller asker = {
+    .take_fn = take_answer, .next_fn = next_question};
+static const struct duo_caller fetcher = {
+    .take_fn = take_log, .next_fn = next_fetch};
 
 static void
 meet(struct duo *duo, bool is_fetch)
 {
-    static const uint8_t nonce[2][STREAM_NONCE_BYTES] = {{1}, {2}};
     struct message_text name = text_of("a");
 
-    duo->is_fetch = is_fetch;
-    link_primary_init(&duo->up, &duo->a.self, nonce[0], duo->now_us);
-    link_asker_init(&duo->asks, &duo->b.self, &name, nonce[1], duo->now_us);
-    link_replica_init(&duo->down, &duo->b.self, nonce[1], duo->now_us);
+    link_asker_init(
+        &duo->asks, &duo->b.self, &name, duo_nonce[1], duo->now_us);
+    link_replica_init(&duo->down, &duo->b.self, duo_nonce[1], duo->now_us);
     if (is_fetch) {
         link_replica_fetch(&duo->down, TERM);
     }
-    stream_reader_fini(&duo->at_a);
-    stream_reader_fini(&duo->at_b);
-    ck_assert_int_eq(stream_reader_init(&duo->at_a), 0);
-    ck_assert_int_eq(stream_reader_init(&duo->at_b), 0);
+    duo_meet(duo, is_fetch ? &fetcher : &asker,
+        is_fetch ? &duo->down.call : &duo->asks.call);
 }
 
 static void
@@ -59,16 +74,7 @@ look(struct duo *duo)
 static void
 begin(struct duo *duo, bool is_fetch)
 {
-    memset(duo, 0, sizeof *duo);
-    duo->now_us = 1000000;
-    peer_init(&duo->a, "a", &duo->secret);
-    peer_init(&duo->b, "b", &duo->secret);
-    duo->a.directory = duo->b.directory = link_directory;
-    duo->a.promised = 2;
-    peer_begin(&duo->a, 0xaaa);
-    for (unsigned i = 1; i < 10; i++) {
-        peer_write(&duo->a, seq_make(3, i + 1), i);
-    }
+    duo_begin(duo);
     for (unsigned i = 0; i < 4; i++) {
         peer_write(&duo->b, duo->a.at[i].seq, duo->a.at[i].content);
     }
@@ -76,91 +82,6 @@ begin(struct duo *duo, bool is_fetch)
     duo->view = (struct link_view){.is_asked = true, .is_replica = true};
     look(duo);
     meet(duo, is_fetch);
-}
-
-static void
-end(struct duo *duo)
-{
-    stream_reader_fini(&duo->at_a);
-    stream_reader_fini(&duo->at_b);
-    free(duo->given);
-}
-
-static void
-to_b(struct duo *duo, const uint8_t *bytes, size_t len)
-{
-    struct link_node node = peer_node(&duo->b);
-    struct stream_frame frame;
-    char *copy = copy_of((const char *)bytes, len);
-    const uint8_t *at = (const uint8_t *)copy;
-
-    ck_assert_int_eq(stream_read(&duo->at_b, &at, &len, &frame), STREAM_FRAME);
-    duo->step = duo->is_fetch
-        ? link_replica_take(&duo->down, &node, &frame, duo->now_us)
-        : link_asker_take(&duo->asks, &frame);
-    duo->at_b.session =
-        duo->is_fetch ? duo->down.call.session : duo->asks.call.session;
-    free(duo->given);
-    duo->given = copy;
-}
-
-static void
-to_a(struct duo *duo, const uint8_t *bytes, size_t len)
-{
-    struct stream_frame frame;
-    char *copy = copy_of((const char *)bytes, len);
-    const uint8_t *at = (const uint8_t *)copy;
-
-    ck_assert_int_eq(stream_read(&duo->at_a, &at, &len, &frame), STREAM_FRAME);
-    duo->step = link_primary_take(&duo->up, &duo->view, &frame, duo->now_us);
-    duo->at_a.session = duo->up.session;
-    free(copy);
-}
-
-static enum link_do
-ask_a(struct duo *duo)
-{
-    link_primary_next(
-        &duo->up, &duo->view, duo->now_us, duo->bytes, &duo->order);
-    return duo->order.what;
-}
-
-static enum link_do
-ask_b(struct duo *duo)
-{
-    struct link_node node = peer_node(&duo->b);
-
-    if (duo->is_fetch) {
-        link_replica_next(
-            &duo->down, &node, duo->now_us, duo->bytes, &duo->order);
-    } else {
-        link_asker_next(
-            &duo->asks, &node, duo->now_us, duo->bytes, &duo->order);
-    }
-    return duo->order.what;
-}
-
-static void
-a_says(struct duo *duo, enum stream_type type)
-{
-    ck_assert_int_eq(ask_a(duo), LINK_SEND);
-    ck_assert_uint_eq(duo->bytes[5], type);
-    to_b(duo, duo->bytes, duo->order.len);
-}
-
-static void
-b_says(struct duo *duo, enum stream_type type)
-{
-    ck_assert_int_eq(ask_b(duo), LINK_SEND);
-    ck_assert_uint_eq(duo->bytes[5], type);
-    to_a(duo, duo->bytes, duo->order.len);
-}
-
-static void
-say_hello(struct duo *duo)
-{
-    a_says(duo, STREAM_CHALLENGE);
-    b_says(duo, STREAM_HELLO);
 }
 
 static void
@@ -235,7 +156,7 @@ START_TEST(test_questions)
     link_asker_ask(&duo.asks, TERM, false, duo.now_us);
     duo.b.promised = TERM + 2;
     ck_assert_int_eq(ask_b(&duo), LINK_WAIT);
-    end(&duo);
+    duo_end(&duo);
 }
 END_TEST
 
@@ -255,7 +176,7 @@ START_TEST(test_any_node)
     link_primary_answer(&duo.up, LINK_ANSWER_PROMISED, TERM);
     a_says(&duo, STREAM_PROMISED);
     ck_assert_int_eq(duo.step, LINK_YOURS);
-    end(&duo);
+    duo_end(&duo);
 
     begin(&duo, false);
     peer_cut(&duo.a, 0);
@@ -272,7 +193,7 @@ START_TEST(test_any_node)
     a_says(&duo, STREAM_PROMISED);
     ck_assert_uint_eq(duo.asks.reply_last, 0);
     ck_assert(duo.asks.is_doubtful);
-    end(&duo);
+    duo_end(&duo);
 }
 END_TEST
 
@@ -350,7 +271,7 @@ START_TEST(test_refused)
             ck_assert_int_eq(ask_b(&duo), LINK_CLOSE);
             ck_assert_int_eq(ask_a(&duo), LINK_CLOSE);
         }
-        end(&duo);
+        duo_end(&duo);
     }
 }
 END_TEST
@@ -364,13 +285,14 @@ START_TEST(test_no_primary)
 
         begin(&duo, false);
         duo.view.is_asked = i == 0;
-        duo.is_fetch = true; /* a replica's end */
+        duo.caller = &fetcher; /* a replica's end */
+        duo.call = &duo.down.call;
         link_replica_init(&duo.down, &duo.b.self, nonce, duo.now_us);
         say_hello(&duo);
         ck_assert_int_eq(duo.up.end.reason, LINK_NO_PRIMARY);
         a_says(&duo, STREAM_ERROR);
         ck_assert_uint_eq(duo.down.call.end.code, MESSAGE_BUSY);
-        end(&duo);
+        duo_end(&duo);
     }
 }
 END_TEST
@@ -386,7 +308,7 @@ START_TEST(test_other_node)
     ck_assert_int_eq(duo.asks.call.end.reason, LINK_OTHER_NODE);
     b_says(&duo, STREAM_ERROR);
     ck_assert_int_eq(duo.up.end.reason, LINK_TOLD);
-    end(&duo);
+    duo_end(&duo);
     if (!proof_is_there()) {
         return;
     }
@@ -396,7 +318,7 @@ START_TEST(test_other_node)
     duo.up.proof[3] ^= 4;
     a_says(&duo, STREAM_WELCOME);
     ck_assert_int_eq(duo.asks.call.end.reason, LINK_PROOF);
-    end(&duo);
+    duo_end(&duo);
 }
 END_TEST
 
@@ -441,7 +363,7 @@ START_TEST(test_wrong_questions)
             ck_assert_int_eq(duo.up.end.reason, LINK_BAD_FRAME);
             a_says(&duo, STREAM_ERROR);
         }
-        end(&duo);
+        duo_end(&duo);
     }
 }
 END_TEST
@@ -492,7 +414,7 @@ START_TEST(test_wrong_answers)
         ck_assert_msg(duo.asks.call.end.reason == answers[i].reason, "%u", i);
         ck_assert_int_eq(duo.step,
             answers[i].reason == LINK_NONE ? LINK_YOURS : LINK_ENDING);
-        end(&duo);
+        duo_end(&duo);
     }
 }
 END_TEST
@@ -510,7 +432,7 @@ START_TEST(test_silence)
     duo.now_us++;
     ck_assert_int_eq(ask_b(&duo), LINK_CLOSE);
     ck_assert_int_eq(duo.asks.call.end.reason, LINK_TIMEOUT);
-    end(&duo);
+    duo_end(&duo);
 
     begin(&duo, false); /* no answer, though it asks again */
     say_welcome(&duo);
@@ -520,7 +442,7 @@ START_TEST(test_silence)
     duo.now_us++;
     ck_assert_int_eq(ask_b(&duo), LINK_CLOSE);
     ck_assert_int_eq(duo.asks.call.end.reason, LINK_TIMEOUT);
-    end(&duo);
+    duo_end(&duo);
 
     begin(&duo, false); /* nothing is asked any more */
     say_welcome(&duo);
@@ -534,7 +456,7 @@ START_TEST(test_silence)
     duo.now_us += timeout_us; /* nor does anything come */
     ck_assert_int_eq(ask_a(&duo), LINK_CLOSE);
     ck_assert_int_eq(duo.up.end.reason, LINK_TIMEOUT);
-    end(&duo);
+    duo_end(&duo);
 }
 END_TEST
 
@@ -584,7 +506,7 @@ START_TEST(test_fetch)
     say_welcome(&duo);
     a_says(&duo, STREAM_END);
     ck_assert_int_eq(duo.down.call.end.reason, LINK_FETCHED);
-    end(&duo);
+    duo_end(&duo);
 }
 END_TEST
 
@@ -609,7 +531,7 @@ START_TEST(test_apart)
         ck_assert_int_eq(duo.up.end.reason, LINK_APART);
         ck_assert_int_eq(ask_b(&duo), LINK_CLOSE);
         ck_assert_int_eq(ask_a(&duo), LINK_CLOSE);
-        end(&duo);
+        duo_end(&duo);
     }
 }
 END_TEST
@@ -624,19 +546,19 @@ START_TEST(test_term_over)
     duo.view.term = TERM + 1;
     a_says(&duo, STREAM_ERROR);
     ck_assert_int_eq(duo.up.end.reason, LINK_TERM_OVER);
-    end(&duo);
+    duo_end(&duo);
     begin(&duo, true);
     say_welcome(&duo);
     duo.b.promised = TERM + 1;
     b_says(&duo, STREAM_ERROR);
     ck_assert_int_eq(duo.down.call.end.reason, LINK_TERM_OVER);
-    end(&duo);
+    duo_end(&duo);
     begin(&duo, true); /* it leads */
     say_welcome(&duo);
     duo.view.is_replica = false;
     a_says(&duo, STREAM_ERROR);
     ck_assert_int_eq(duo.up.end.reason, LINK_TERM_OVER);
-    end(&duo);
+    duo_end(&duo);
 }
 END_TEST
 
@@ -657,7 +579,7 @@ START_TEST(test_wrong_ends)
         to_b(&duo, duo.bytes, len);
         ck_assert_int_eq(duo.step, LINK_ENDING);
         ck_assert_int_eq(duo.down.call.end.reason, LINK_BAD_FRAME);
-        end(&duo);
+        duo_end(&duo);
     }
 }
 END_TEST
@@ -693,7 +615,7 @@ START_TEST(test_wrong_welcome)
         to_b(&duo, duo.bytes, len);
         ck_assert_int_eq(duo.step, LINK_ENDING);
         ck_assert_msg(duo.down.call.end.reason == LINK_BAD_FRAME, "%u", i);
-        end(&duo);
+        duo_end(&duo);
     }
 }
 END_TEST
@@ -718,7 +640,7 @@ START_TEST(test_no_history)
     len = seal(&duo, STREAM_WELCOME, len, 3);
     to_b(&duo, duo.bytes, len);
     ck_assert_int_eq(duo.down.call.end.reason, LINK_BAD_FRAME);
-    end(&duo);
+    duo_end(&duo);
 }
 END_TEST
 
@@ -745,16 +667,17 @@ go_to(struct duo *duo, unsigned stage)
 static bool
 may_take(const struct duo *duo)
 {
-    return duo->is_fetch ? link_replica_may_take(&duo->down)
-                         : link_asker_may_take(&duo->asks);
+    return (duo->caller == &fetcher) ? link_replica_may_take(&duo->down)
+                                     : link_asker_may_take(&duo->asks);
 }
 
 static bool
 is_over(const struct duo *duo, bool is_up)
 {
-    return is_up        ? duo->up.state >= LINK_PRIMARY_ENDING
-        : duo->is_fetch ? duo->down.call.state >= LINK_CALLER_ENDING
-                        : duo->asks.call.state >= LINK_CALLER_ENDING;
+    return is_up ? duo->up.state >= LINK_PRIMARY_ENDING
+        : (duo->caller == &fetcher)
+        ? duo->down.call.state >= LINK_CALLER_ENDING
+        : duo->asks.call.state >= LINK_CALLER_ENDING;
 }
 
 START_TEST(test_all_frames)
@@ -780,7 +703,7 @@ START_TEST(test_all_frames)
             } else if (may_take(&duo)) {
                 to_b(&duo, frame, len);
             } else {
-                end(&duo);
+                duo_end(&duo);
                 continue;
             }
             ck_assert_int_eq(is_over(&duo, is_up), duo.step == LINK_ENDING);
@@ -792,7 +715,7 @@ START_TEST(test_all_frames)
                 }
                 ck_assert_int_eq(duo.order.what, LINK_CLOSE);
             }
-            end(&duo);
+            duo_end(&duo);
         }
     }
     ck_assert_uint_gt(n_ended, 200);

@@ -3,40 +3,34 @@
  * beginning, and from a position; where a position is none; reasons for which
  * it ends; wrong batches and positions; and every type of frame in every
  * state. */
-#include "repl/link_feed.h"
-#include "unit/link_help.h"
+#include "unit/duo_help.h"
 
 enum { TERM = 7, FRAME_BYTES = 4096 };
 
-struct duo {
-    struct peer a; /* feeds */
-    struct proof_secret secret;
-    struct link_view view; /* of a */
-    struct link_self self; /* of who is fed */
-    struct history history;
-    struct link_node node; /* likewise */
-    struct link_primary up;
-    struct link_feed down;
-    struct stream_reader at_a, at_b;
-    uint8_t bytes[FRAME_BYTES];
-    char *given; /* the last frame to b, which is looked at still */
-    struct link_order order;
-    enum link_step step; /* of the last frame */
-    uint64_t now_us;
-};
+/* a feeds, b is fed. */
+
+static enum link_step
+take(struct duo *duo, const struct stream_frame *frame)
+{
+    return link_feed_take(&duo->feed, &duo->node, frame, duo->now_us);
+}
+
+static void
+next(struct duo *duo)
+{
+    link_feed_next(
+        &duo->feed, &duo->node, duo->now_us, duo->bytes, &duo->order);
+}
+
+static const struct duo_caller fed = {.take_fn = take, .next_fn = next};
 
 static void
 meet(struct duo *duo)
 {
-    static const uint8_t nonce[2][STREAM_NONCE_BYTES] = {{1}, {2}};
     const struct message_text rule = text_of("modulo:3/8");
 
-    link_primary_init(&duo->up, &duo->a.self, nonce[0], duo->now_us);
-    link_feed_init(&duo->down, &duo->self, &rule, nonce[1], duo->now_us);
-    stream_reader_fini(&duo->at_a);
-    stream_reader_fini(&duo->at_b);
-    ck_assert_int_eq(stream_reader_init(&duo->at_a), 0);
-    ck_assert_int_eq(stream_reader_init(&duo->at_b), 0);
+    link_feed_init(&duo->feed, &duo->self, &rule, duo_nonce[1], duo->now_us);
+    duo_meet(duo, &fed, &duo->feed.call);
 }
 
 /* a has ten batches of term 3, eight of which may be told, and has promised
@@ -44,18 +38,10 @@ meet(struct duo *duo)
 static void
 begin(struct duo *duo)
 {
-    memset(duo, 0, sizeof *duo);
-    duo->now_us = 1000000;
-    peer_init(&duo->a, "a", &duo->secret);
+    duo_begin(duo);
     duo->self = duo->a.self;
     duo->self.name = text_of("mover");
     duo->node.history = &duo->history;
-    duo->a.directory = link_directory;
-    duo->a.promised = 2;
-    peer_begin(&duo->a, 0xaaa);
-    for (unsigned i = 1; i < 10; i++) {
-        peer_write(&duo->a, seq_make(3, i + 1), i);
-    }
     duo->view = (struct link_view){.directory = link_directory,
         .term = TERM,
         .history = &duo->a.history,
@@ -65,80 +51,6 @@ begin(struct duo *duo)
         .may_feed = true,
         .fed = seq_make(3, 8)};
     meet(duo);
-}
-
-static void
-end(struct duo *duo)
-{
-    stream_reader_fini(&duo->at_a);
-    stream_reader_fini(&duo->at_b);
-    free(duo->given);
-}
-
-static void
-to_b(struct duo *duo, const uint8_t *bytes, size_t len)
-{
-    struct stream_frame frame;
-    char *copy = copy_of((const char *)bytes, len);
-    const uint8_t *at = (const uint8_t *)copy;
-
-    ck_assert_int_eq(stream_read(&duo->at_b, &at, &len, &frame), STREAM_FRAME);
-    duo->step = link_feed_take(&duo->down, &duo->node, &frame, duo->now_us);
-    duo->at_b.session = duo->down.call.session;
-    free(duo->given);
-    duo->given = copy;
-}
-
-static void
-to_a(struct duo *duo, const uint8_t *bytes, size_t len)
-{
-    struct stream_frame frame;
-    char *copy = copy_of((const char *)bytes, len);
-    const uint8_t *at = (const uint8_t *)copy;
-
-    ck_assert_int_eq(stream_read(&duo->at_a, &at, &len, &frame), STREAM_FRAME);
-    duo->step = link_primary_take(&duo->up, &duo->view, &frame, duo->now_us);
-    duo->at_a.session = duo->up.session;
-    free(copy);
-}
-
-static enum link_do
-ask_a(struct duo *duo)
-{
-    link_primary_next(
-        &duo->up, &duo->view, duo->now_us, duo->bytes, &duo->order);
-    return duo->order.what;
-}
-
-static enum link_do
-ask_b(struct duo *duo)
-{
-    link_feed_next(
-        &duo->down, &duo->node, duo->now_us, duo->bytes, &duo->order);
-    return duo->order.what;
-}
-
-static void
-a_says(struct duo *duo, enum stream_type type)
-{
-    ck_assert_int_eq(ask_a(duo), LINK_SEND);
-    ck_assert_uint_eq(duo->bytes[5], type);
-    to_b(duo, duo->bytes, duo->order.len);
-}
-
-static void
-b_says(struct duo *duo, enum stream_type type)
-{
-    ck_assert_int_eq(ask_b(duo), LINK_SEND);
-    ck_assert_uint_eq(duo->bytes[5], type);
-    to_a(duo, duo->bytes, duo->order.len);
-}
-
-static void
-say_hello(struct duo *duo)
-{
-    a_says(duo, STREAM_CHALLENGE);
-    b_says(duo, STREAM_HELLO);
 }
 
 static void
@@ -184,8 +96,8 @@ say_schema(struct duo *duo)
             &duo->up, &duo->view, duo->bytes, len, i == 1, duo->now_us);
         to_b(duo, duo->bytes, len);
         ck_assert_int_eq(duo->step, LINK_YOURS);
-        ck_assert(duo->down.is_schema);
-        ck_assert_uint_eq(duo->down.position, seq[0]);
+        ck_assert(duo->feed.is_schema);
+        ck_assert_uint_eq(duo->feed.position, seq[0]);
     }
 }
 
@@ -201,8 +113,8 @@ say_batches(struct duo *duo, const uint64_t *seq, uint64_t last)
     if (len > 0) {
         to_b(duo, duo->bytes, len);
         ck_assert_int_eq(duo->step, LINK_YOURS);
-        ck_assert(!duo->down.is_schema);
-        ck_assert_uint_eq(duo->down.position, last);
+        ck_assert(!duo->feed.is_schema);
+        ck_assert_uint_eq(duo->feed.position, last);
     }
 }
 
@@ -210,10 +122,10 @@ say_batches(struct duo *duo, const uint64_t *seq, uint64_t last)
 static void
 keep(struct duo *duo)
 {
-    duo->history = duo->down.history;
-    duo->node.directory = duo->down.directory;
+    duo->history = duo->feed.history;
+    duo->node.directory = duo->feed.directory;
     duo->node.written = duo->node.synced = duo->node.applied =
-        duo->down.position;
+        duo->feed.position;
 }
 
 START_TEST(test_begin)
@@ -223,10 +135,10 @@ START_TEST(test_begin)
 
     begin(&duo);
     say_want(&duo);
-    ck_assert_int_eq(duo.down.verdict, MESSAGE_SNAPSHOT);
-    ck_assert_uint_eq(duo.down.verdict_seq, seq_make(3, 8));
-    ck_assert_uint_eq(duo.down.directory.epoch, link_directory.epoch);
-    ck_assert_uint_eq(duo.down.directory.shards, link_directory.shards);
+    ck_assert_int_eq(duo.feed.verdict, MESSAGE_SNAPSHOT);
+    ck_assert_uint_eq(duo.feed.verdict_seq, seq_make(3, 8));
+    ck_assert_uint_eq(duo.feed.directory.epoch, link_directory.epoch);
+    ck_assert_uint_eq(duo.feed.directory.shards, link_directory.shards);
     ck_assert_uint_eq(duo.up.rule_len, 10);
     ck_assert_mem_eq(duo.up.rule, "modulo:3/8", 10);
     b_says(&duo, STREAM_ACK); /* of what is dumped there is nothing yet */
@@ -237,17 +149,17 @@ START_TEST(test_begin)
     duo.view.fed = seq_make(3, 10);
     say_batches(&duo, seq, seq_make(3, 9));
     say_batches(&duo, seq + 1, seq_make(3, 10)); /* nothing is of the rule */
-    ck_assert_uint_eq(duo.down.position, seq_make(3, 9));
+    ck_assert_uint_eq(duo.feed.position, seq_make(3, 9));
     ck_assert_int_eq(ask_a(&duo), LINK_WAIT);
     duo.now_us += LINK_NEWS_US;
     a_says(&duo, STREAM_HEARTBEAT);
-    ck_assert_uint_eq(duo.down.position, seq_make(3, 10));
+    ck_assert_uint_eq(duo.feed.position, seq_make(3, 10));
     duo.node.written = seq_make(3, 9);
     b_says(&duo, STREAM_ACK);
     ck_assert_uint_eq(duo.up.ack.applied, seq_make(3, 9));
     duo.now_us += LINK_BEAT_US;
     b_says(&duo, STREAM_ACK);
-    end(&duo);
+    duo_end(&duo);
 }
 END_TEST
 
@@ -269,14 +181,14 @@ START_TEST(test_go_on)
     for (unsigned i = 0; i < 2; i++) {
         meet(&duo);
         say_want(&duo);
-        ck_assert_int_eq(duo.down.verdict, MESSAGE_CONTINUE);
-        ck_assert_uint_eq(duo.down.verdict_seq, seq_make(3, 8 + i));
+        ck_assert_int_eq(duo.feed.verdict, MESSAGE_CONTINUE);
+        ck_assert_uint_eq(duo.feed.verdict_seq, seq_make(3, 8 + i));
         say_schema(&duo);
         keep(&duo); /* the newest term is behind the position */
         say_batches(&duo, seq + i, seq_make(TERM, 1));
         duo.node.written = duo.node.synced = duo.node.applied = seq_make(3, 9);
     }
-    end(&duo);
+    duo_end(&duo);
 }
 END_TEST
 
@@ -298,9 +210,9 @@ START_TEST(test_begin_anew)
         }
         meet(&duo);
         say_want(&duo);
-        ck_assert_int_eq(duo.down.verdict, MESSAGE_SNAPSHOT);
-        ck_assert_uint_eq(duo.down.verdict_seq, duo.view.fed);
-        end(&duo);
+        ck_assert_int_eq(duo.feed.verdict, MESSAGE_SNAPSHOT);
+        ck_assert_uint_eq(duo.feed.verdict_seq, duo.view.fed);
+        duo_end(&duo);
     }
 }
 END_TEST
@@ -313,10 +225,10 @@ ends_for(struct duo *duo, enum link_reason reason, enum message_code code)
     while (ask_a(duo) == LINK_SEND) {
         to_b(duo, duo->bytes, duo->order.len);
     }
-    ck_assert_int_eq(duo->down.call.end.reason, LINK_TOLD);
-    ck_assert_uint_eq(duo->down.call.end.code, code);
+    ck_assert_int_eq(duo->feed.call.end.reason, LINK_TOLD);
+    ck_assert_uint_eq(duo->feed.call.end.code, code);
     ck_assert_int_eq(ask_b(duo), LINK_CLOSE);
-    end(duo);
+    duo_end(duo);
 }
 
 START_TEST(test_refused)
@@ -372,9 +284,9 @@ take_wrong(uint64_t committed, uint64_t first, uint64_t second)
     len = stream_seal(duo.bytes, STREAM_BATCHES,
         (uint32_t)(MESSAGE_NEWS_BYTES + len), TERM, duo.up.session);
     to_b(&duo, duo.bytes, len);
-    reason = duo.down.call.end.reason;
+    reason = duo.feed.call.end.reason;
     ck_assert_int_eq(duo.step, reason == LINK_NONE ? LINK_YOURS : LINK_ENDING);
-    end(&duo);
+    duo_end(&duo);
     return reason;
 }
 
@@ -407,14 +319,14 @@ START_TEST(test_silence)
     ck_assert_int_ne(ask_a(&duo), LINK_CLOSE);
     duo.node.is_paused = false;
     duo.now_us += duo.self.timeout_us;
-    link_feed_heard(&duo.down, duo.now_us); /* a part of a frame */
+    link_feed_heard(&duo.feed, duo.now_us); /* a part of a frame */
     ck_assert_int_eq(ask_b(&duo), LINK_SEND);
     duo.now_us += duo.self.timeout_us;
     ck_assert_int_eq(ask_b(&duo), LINK_CLOSE);
-    ck_assert_int_eq(duo.down.call.end.reason, LINK_TIMEOUT);
+    ck_assert_int_eq(duo.feed.call.end.reason, LINK_TIMEOUT);
     ck_assert_int_eq(ask_a(&duo), LINK_CLOSE);
     ck_assert_int_eq(duo.up.end.reason, LINK_TIMEOUT);
-    end(&duo);
+    duo_end(&duo);
 }
 END_TEST
 
@@ -455,7 +367,7 @@ take_of_tape(struct duo *duo, const struct tape *tape, unsigned i, bool is_up)
         to_b(duo, frame, len);
     }
     is_over = is_up ? duo->up.state >= LINK_PRIMARY_ENDING
-                    : duo->down.call.state >= LINK_CALLER_ENDING;
+                    : duo->feed.call.state >= LINK_CALLER_ENDING;
     ck_assert_int_eq(is_over, duo->step == LINK_ENDING);
     while (is_over && (is_up ? ask_a(duo) : ask_b(duo)) == LINK_SEND) {
         ck_assert_uint_eq(duo->bytes[5], STREAM_ERROR);
@@ -478,12 +390,12 @@ START_TEST(test_all_frames)
             struct duo duo;
 
             go_to(&duo, stage);
-            if (is_up || link_feed_may_take(&duo.down)) {
+            if (is_up || link_feed_may_take(&duo.feed)) {
                 take_of_tape(&duo, &tape[is_second], at, is_up);
                 n_ended += duo.step == LINK_ENDING;
                 n_taken += duo.step != LINK_ENDING;
             }
-            end(&duo);
+            duo_end(&duo);
         }
     }
     ck_assert_uint_gt(n_ended, 150);

@@ -346,11 +346,34 @@ START_TEST(test_md5)
 }
 END_TEST
 
+/* Against the definition, bit by bit, for keys of each length. */
+START_TEST(test_crc32)
+{
+    enum { KEY_MAX = 41 };
+    char key[KEY_MAX];
+    for (size_t i = 0; i < sizeof key; i++) {
+        key[i] = (char)(i * 73 + 201);
+    }
+    for (size_t len = 0; len <= sizeof key; len++) {
+        uint32_t crc = UINT32_MAX;
+        for (size_t i = 0; i < len; i++) {
+            crc ^= (unsigned char)key[i];
+            for (unsigned bit = 0; bit < 8; bit++) {
+                crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+            }
+        }
+        ck_assert_uint_eq(keyhash(KEYHASH_CRC32A, key, len), ~crc);
+        ck_assert_uint_eq(
+            keyhash(KEYHASH_CRC32, key, len), ~crc >> 16 & 0x7fff);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_rows, test_on_a_point, test_weights,
         test_names, test_forms, test_faults, test_rule_alone, test_long_names,
-        test_many, test_hashes, test_md5};
+        test_many, test_hashes, test_md5, test_crc32};
     return run_tests("owns", tests, COUNT_OF(tests));
 }

@@ -2,6 +2,7 @@
 /* tallyctl's pure parts: entries of a log as lines of the dialect, and the file
  * of a move. */
 #include "cli/reshard_lines.h"
+#include "cli/reshard_priv.h"
 #include "cli/reshard_setup.h"
 #include "cli/reshard_state.h"
 
@@ -422,11 +423,50 @@ START_TEST(test_state_file)
     ck_assert_int_eq(reshard_state_write(path, &state), 0);
     ck_assert_int_eq(reshard_state_read(path, &again), 0);
     ck_assert_uint_eq(again.position, state.position);
+    ck_assert_uint_eq(again.claim, 0); /* as of older programs */
+    state.claim = 0xa0b0c;
+    ck_assert_int_eq(reshard_state_write(path, &state), 0);
+    ck_assert_int_eq(reshard_state_read(path, &again), 0);
+    ck_assert_uint_eq(again.claim, state.claim);
+    ck_assert_str_eq(again.rule, state.rule);
     ck_assert_int_eq(truncate(path, 20), 0);
     ck_assert_int_ne(reshard_state_read(path, &again), 0);
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(rmdir(dir), 0);
     ck_assert_int_ne(reshard_state_write(path, &state), 0);
+}
+END_TEST
+
+/* Whose claim is another one's, of the same move? */
+START_TEST(test_claims)
+{
+    static const struct {
+        const char *answer;
+        bool has_rival;
+    } cases[] = {{"", false}, {"STAT producers 0\n", false},
+        {"STAT reshard-0123abcd-0000000a0b0c:highest 1\n"
+         "STAT reshard-0123abcd-0000000a0b0c:shards 16\n",
+            false},
+        {"STAT reshard-0123abcd-0000000a0b0c:highest 1\n"
+         "STAT reshard-0123abcd-0000000a0b0d:highest 1\n",
+            true},
+        {"STAT reshard-0123abcc-0000000a0b0d:highest 1\n", false},
+        {"STAT reshard-0123abcd-0000000a0b0d7:highest 1\n", false},
+        {"STAT reshard-0123abcd-0000000a0b0d\n", true},
+        {"STAT reshard-0123abcd-", false}};
+    static struct reshard move = {.claim = "reshard-0123abcd-0000000a0b0c"};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char rival[RESHARD_CLAIM_MAX + 1] = "";
+        struct buf answer = {0};
+        buf_add(&answer, cases[i].answer, strlen(cases[i].answer) + 1);
+        ck_assert_msg(
+            reshard__has_rival(&move, &answer, rival) == cases[i].has_rival,
+            "%s", cases[i].answer);
+        if (cases[i].has_rival) {
+            ck_assert_str_eq(rival, "reshard-0123abcd-0000000a0b0d");
+        }
+        buf_fini(&answer);
+    }
 }
 END_TEST
 
@@ -481,6 +521,7 @@ main(void)
     tcase_add_test(tcase, test_moved);
     tcase_add_test(tcase, test_state);
     tcase_add_test(tcase, test_state_file);
+    tcase_add_test(tcase, test_claims);
     tcase_add_test(tcase, test_options);
     return run_case("reshard", tcase);
 }

@@ -2,6 +2,7 @@
 /* What tallyctl's commands for who looks are made of: figures of an answer, the
  * page of them, JSON, schemas as text, and what is reckoned. */
 #include "cli/amount.h"
+#include "cli/demo_feed.h"
 #include "cli/json.h"
 #include "cli/listing.h"
 #include "cli/reckon.h"
@@ -458,10 +459,42 @@ START_TEST(test_top)
 }
 END_TEST
 
+/* Ids grow, a post is always the same, and the numbers have the shape that is
+ * said of them; pages show what there is, and new posts more often. */
+START_TEST(test_demo_feed)
+{
+    enum { POSTS = 20000, PAGES = 1000 };
+    uint64_t last = 0, n_records = 0, n_large = 0, n_new = 0;
+    struct demo_post post, again;
+    for (uint64_t place = 0; place < POSTS; place++) {
+        demo_post(place, &post);
+        demo_post(place, &again);
+        ck_assert_mem_eq(&post, &again, sizeof post);
+        ck_assert_uint_gt(post.id, last);
+        last = post.id;
+        n_records += demo_is_record(&post);
+        n_large += post.number[0] > 100;
+    }
+    ck_assert_uint_gt(n_records, POSTS * 7 / 10);
+    ck_assert_uint_lt(n_records, POSTS * 9 / 10);
+    ck_assert_uint_gt(n_large, 0);
+    ck_assert_uint_lt(n_large, POSTS / 50);
+    for (uint64_t page = 0; page < PAGES; page++) {
+        uint64_t place = demo_shown(page, 3, POSTS);
+        ck_assert_uint_lt(place, POSTS);
+        n_new += place >= POSTS / 2;
+        ck_assert_uint_eq(demo_shown(page, 0, 1), 0);
+    }
+    ck_assert_uint_gt(n_new, PAGES * 6 / 10);
+    ck_assert_uint_lt(n_new, PAGES);
+}
+END_TEST
+
 int
 main(void)
 {
     TCase *tcase = tcase_create("tallyctl");
+    tcase_add_test(tcase, test_demo_feed);
     tcase_add_test(tcase, test_figures);
     tcase_add_test(tcase, test_json);
     tcase_add_test(tcase, test_schema_read);
