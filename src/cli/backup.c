@@ -180,6 +180,14 @@ take(struct command_line *line, unsigned row, const char *value)
         return why == NULL || command_line_fail(line, "--server %s", why);
     case ID_user_file:
         return command_line_login(line, row, value, setup->login);
+    case ID_tls:
+    case ID_tls_ca:
+    case ID_tls_name:
+    case ID_tls_cert:
+    case ID_tls_key:
+        why = secure_take(&setup->secure, rows[row].name, value);
+        return why == NULL ||
+            command_line_fail(line, "--%s %s", rows[row].name, why);
     case ID_since:
         setup->since = value;
         return true;
@@ -253,6 +261,14 @@ take_words(struct backup_setup *setup)
     return true;
 }
 
+static bool
+begin_secure(struct backup_setup *setup)
+{
+    char why[SECURE_WHY_MAX + 1];
+    return secure_begin(&setup->secure, why) ||
+        command_line_fail(&setup->line, "%s", why);
+}
+
 int
 backup_main(int argc, char *const argv[])
 {
@@ -267,13 +283,17 @@ backup_main(int argc, char *const argv[])
         return say_help(is_man);
     }
     (void)talk_take_servers(&setup.talk, SERVER_DEFAULT);
-    if (!command_line_read(&setup.line, argc, argv) || !take_words(&setup)) {
+    setup.talk.secure = &setup.secure;
+    if (!command_line_read(&setup.line, argc, argv) || !take_words(&setup) ||
+        !begin_secure(&setup)) {
         (void)backup__fail("backup", setup.line.why);
+        secure_fini(&setup.secure);
         return BACKUP_EXIT_USAGE;
     }
     int status =
         setup.verifies ? backup__verify(&setup) : backup__take(&setup);
     explicit_bzero(setup.login, sizeof setup.login);
     talk_fini(&setup.talk);
+    secure_fini(&setup.secure);
     return status;
 }

@@ -76,6 +76,7 @@
     X(access_refused, "requests refused to who may not make them")            \
     X(slow_by_parse, "slow commands (stats slow): most of it was the work")   \
     X(slow_by_lock, "of these: waited for the lock of a shard")               \
+    X(lock_wait_us, "microseconds that workers waited for locks of shards")   \
     X(slow_by_room, "of these: waited for memory for counters")               \
     X(slow_by_cold, "of these: waited for blocks of segments")                \
     X(slow_by_commit, "of these: waited for the log, or replicas")            \
