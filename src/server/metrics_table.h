@@ -94,6 +94,10 @@
     X("tallyd_tls_handshake_errors", COUNTER, "", general,                    \
         "ssl_handshake_errors", ONE, "TLS handshakes that failed.")
 
+#define METRICS_OF_WAITS(X)                                                   \
+    X("tallyd_lock_wait_seconds", COUNTER, "", counters, "lock_wait_us", US,  \
+        "How long workers slept for locks of shards, all together.")
+
 #define METRICS_OF_MEMORY(X)                                                  \
     X("tallyd_resident_bytes", GAUGE, "", memory, "resident", ONE,            \
         "Memory of the process, as the kernel counts it.")                    \

@@ -76,7 +76,6 @@
     X(access_refused, "requests refused to who may not make them")            \
     X(slow_by_parse, "slow commands (stats slow): most of it was the work")   \
     X(slow_by_lock, "of these: waited for the lock of a shard")               \
-    X(lock_wait_us, "microseconds that workers waited for locks of shards")   \
     X(slow_by_room, "of these: waited for memory for counters")               \
     X(slow_by_cold, "of these: waited for blocks of segments")                \
     X(slow_by_commit, "of these: waited for the log, or replicas")            \
@@ -95,9 +94,13 @@
     X(tls_slow_handshakes, "connections closed: TLS handshake not in time")   \
     X(tls_crowded_out, "connections closed: too many TLS handshakes")
 
+/* Shown with these; their metrics are in seconds (server/metrics_table.h). */
+#define METRIC_TIMES(X)                                                       \
+    X(lock_wait_us, "microseconds that workers slept for locks of shards")
+
 enum metric {
 #define X(name, text) METRIC_##name,
-    METRIC_GENERAL(X) METRIC_COUNTERS(X)
+    METRIC_GENERAL(X) METRIC_COUNTERS(X) METRIC_TIMES(X)
 #undef X
         METRIC_COUNT
 };

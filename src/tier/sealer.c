@@ -32,6 +32,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/give_way.h"
+#include "engine/engine_extents.h"
 
 #include <inttypes.h>
 #include <stdio.h>
