@@ -240,6 +240,16 @@ ask_connect(struct ask *ask)
     return is_in;
 }
 
+bool
+ask_talk(
+    struct ask *ask, const char *line, talk_line_fn line_fn, void *context)
+{
+    limit(ask, true);
+    bool is_told = talk_ask(&ask->talk, line, strlen(line), line_fn, context);
+    limit(ask, false);
+    return is_told;
+}
+
 static enum talk_take
 take_figure(void *context, const char *line, size_t len)
 {
@@ -261,11 +271,7 @@ ask_stats(struct ask *ask, const char *what, struct figures *figures)
     int len = snprintf(
         text, sizeof text, "stats%s%s\r\n", what[0] == '\0' ? "" : " ", what);
     ASSERT(len > 0 && (size_t)len < sizeof text);
-    limit(ask, true);
-    bool is_told =
-        talk_ask(&ask->talk, text, (size_t)len, take_figure, figures);
-    limit(ask, false);
-    return is_told;
+    return ask_talk(ask, text, take_figure, figures);
 }
 
 struct lines {
@@ -294,10 +300,7 @@ bool
 ask_lines(struct ask *ask, const char *line, const char *last, struct buf *out)
 {
     struct lines lines = {.last = last, .out = out};
-    limit(ask, true);
-    bool is_told = talk_ask(&ask->talk, line, strlen(line), take_line, &lines);
-    limit(ask, false);
-    return is_told;
+    return ask_talk(ask, line, take_line, &lines);
 }
 
 void

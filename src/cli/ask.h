@@ -94,15 +94,20 @@ int ask_misused(const struct ask *ask, const char *what);
 /* Connects and logs in, within twice --timeout. False: see ask->talk.why. */
 bool ask_connect(struct ask *ask);
 
+/* Sends a line, which has its end, over the connection and hands the lines of
+ * the answer on, as talk_ask. False with talk.why where the connection is lost,
+ * or the answer has more than ASK_BYTES_MAX or takes longer than --timeout. */
+bool ask_talk(
+    struct ask *ask, const char *line, talk_line_fn line_fn, void *context);
+
 /* Asks for `stats WHAT` ("": the general ones) over the connection. What was in
  * figures is gone. True where it is answered, also with an error that is in
- * figures; false: the connection is lost, or the answer has more than
- * ASK_BYTES_MAX or takes longer than --timeout, see talk.why. */
+ * figures; false as of ask_talk. */
 bool ask_stats(struct ask *ask, const char *what, struct figures *figures);
 
 /* Sends a line, which has its end, and appends the lines of the answer, each
  * ended by a newline, up to one that is `last`. False with talk.why as
- * of ask_stats, or where another error is answered. */
+ * of ask_talk, or where another error is answered. */
 bool ask_lines(
     struct ask *ask, const char *line, const char *last, struct buf *out);
 
