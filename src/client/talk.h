@@ -106,7 +106,8 @@ bool talk_connect(struct talk *talk);
 
 /* Sends text[0..len) and hands lines to line_fn, without what ends them, until
  * that says it was the last one. False where the connection has been lost or
- * ended, also since the answer was too long: what was done with what was sent is not known. */
+ * ended, also since the answer was too long: what was done with what was sent
+ * is not known. */
 bool talk_ask(struct talk *talk, const char *text, size_t len,
     talk_line_fn line_fn, void *context);
 

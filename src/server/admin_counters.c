@@ -78,7 +78,7 @@ admin__counters(struct server_admin *admin, struct reply_stats *out)
     METRIC_COUNTERS(X)
     METRIC_TIMES(X)
 #undef X
-        struct items_lent lent;
+    struct items_lent lent;
     items_lent(admin->store->items, &lent);
 #define X(name, text) reply_stats_u64(out, #name, lent.name);
     ITEMS_LENT(X)

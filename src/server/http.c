@@ -4,11 +4,12 @@
  *
  * The thread accepts itself, and no more than CONNECTIONS_MAX at a time: the
  * others wait in the backlog. Where one waits there the connection that has
- * been without a request for longest is ended, once that is KEPT_MS. Each request has REQUEST_MS from the one before,
- * or the connection, until its answer has been read: a client that sends a byte
- * now and then, or does not read, is cut off then, and makes room. Headers have
- * HEADERS_BYTES at most. What can be asked for takes a millisecond of this
- * thread, and no lock that a worker takes for a command. */
+ * been without a request for longest is ended, once that is KEPT_MS. Each
+ * request has REQUEST_MS from the one before, or the connection, until its
+ * answer has been read: a client that sends a byte now and then, or does not
+ * read, is cut off then, and makes room. Headers have HEADERS_BYTES at most.
+ * What can be asked for takes a millisecond of this thread, and no lock that a
+ * worker takes for a command. */
 #include "server/http.h"
 
 #include "base/address.h"
