@@ -92,9 +92,7 @@
     X("tallyd_login_failures", COUNTER, "", general, "auth_errors", ONE,      \
         "Logins that were refused.")                                          \
     X("tallyd_tls_handshake_errors", COUNTER, "", general,                    \
-        "ssl_handshake_errors", ONE, "TLS handshakes that failed.")
-
-#define METRICS_OF_WAITS(X)                                                   \
+        "ssl_handshake_errors", ONE, "TLS handshakes that failed.")           \
     X("tallyd_lock_wait_seconds", COUNTER, "", counters, "lock_wait_us", US,  \
         "How long workers slept for locks of shards, all together.")
 
