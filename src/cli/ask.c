@@ -35,6 +35,14 @@ take_server(struct ask *ask, const char *option, const char *text)
 }
 
 static bool
+take_secure(struct ask *ask, unsigned row, const char *value)
+{
+    const char *name = ask->row[row].name;
+    const char *why = secure_take(&ask->secure, name, value);
+    return why == NULL || command_line_fail(&ask->line, "--%s %s", name, why);
+}
+
+static bool
 take(struct command_line *line, unsigned row, const char *value)
 {
     struct ask *ask = line->context;
@@ -54,6 +62,12 @@ take(struct command_line *line, unsigned row, const char *value)
         }
         ask->talk.timeout_ms = (uint32_t)seconds * MS_PER_S;
         return true;
+    case ASK_tls:
+    case ASK_tls_ca:
+    case ASK_tls_name:
+    case ASK_tls_cert:
+    case ASK_tls_key:
+        return take_secure(ask, row, value);
     case ASK_json:
         ask->is_json = true;
         return true;
@@ -109,6 +123,20 @@ ask_address(void)
     return text != NULL && text[0] != '\0' ? text : address_default;
 }
 
+/* What is left to do once the options have been read. */
+static bool
+set_up(struct ask *ask)
+{
+    char why[SECURE_WHY_MAX + 1];
+    if (ask->talk.n_servers == 0 &&
+        !take_server(ask, address_variable, ask_address())) {
+        return false;
+    }
+    ask->talk.secure = &ask->secure;
+    return secure_begin(&ask->secure, why) ||
+        command_line_fail(&ask->line, "%s", why);
+}
+
 int
 ask_begin(struct ask *ask, const struct ask_command *command, void *context,
     int argc, char *const argv[])
@@ -121,9 +149,8 @@ ask_begin(struct ask *ask, const struct ask_command *command, void *context,
     ask->line.n_words_max = command->n_words_max;
     add_rows(ask);
     bool is_right = command_line_read(&ask->line, argc, argv);
-    if (is_right && ask->what == ASK_RUN && !command->has_no_server &&
-        ask->talk.n_servers == 0) {
-        is_right = take_server(ask, address_variable, ask_address());
+    if (is_right && ask->what == ASK_RUN && !command->has_no_server) {
+        is_right = set_up(ask);
     }
     if (!is_right) {
         return ask_misused(ask, ask->line.why);
@@ -148,6 +175,7 @@ void
 ask_fini(struct ask *ask)
 {
     talk_fini(&ask->talk);
+    secure_fini(&ask->secure);
     explicit_bzero(ask->login, sizeof ask->login);
 }
 
@@ -196,11 +224,33 @@ ask_misused(const struct ask *ask, const char *what)
     return ASK_EXIT_USAGE;
 }
 
+/* What comes next ends within limits, or without. */
+static void
+limit(struct ask *ask, bool is_limited)
+{
+    ask->talk.answer_ms_max = is_limited ? ask->talk.timeout_ms : 0;
+    ask->talk.answer_bytes_max = is_limited ? ASK_BYTES_MAX : 0;
+}
+
 bool
 ask_connect(struct ask *ask)
 {
     talk_close(&ask->talk);
-    return talk_connect(&ask->talk) && talk_login(&ask->talk, ask->login);
+    limit(ask, true);
+    bool is_in =
+        talk_connect(&ask->talk) && talk_login(&ask->talk, ask->login);
+    limit(ask, false);
+    return is_in;
+}
+
+bool
+ask_talk(
+    struct ask *ask, const char *line, talk_line_fn line_fn, void *context)
+{
+    limit(ask, true);
+    bool is_told = talk_ask(&ask->talk, line, strlen(line), line_fn, context);
+    limit(ask, false);
+    return is_told;
 }
 
 static enum talk_take
@@ -224,7 +274,7 @@ ask_stats(struct ask *ask, const char *what, struct figures *figures)
     int len = snprintf(
         text, sizeof text, "stats%s%s\r\n", what[0] == '\0' ? "" : " ", what);
     ASSERT(len > 0 && (size_t)len < sizeof text);
-    return talk_ask(&ask->talk, text, (size_t)len, take_figure, figures);
+    return ask_talk(ask, text, take_figure, figures);
 }
 
 struct lines {
@@ -253,7 +303,7 @@ bool
 ask_lines(struct ask *ask, const char *line, const char *last, struct buf *out)
 {
     struct lines lines = {.last = last, .out = out};
-    return talk_ask(&ask->talk, line, strlen(line), take_line, &lines);
+    return ask_talk(ask, line, take_line, &lines);
 }
 
 void

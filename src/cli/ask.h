@@ -17,6 +17,9 @@
 /* 0 is EXIT_SUCCESS. */
 enum { ASK_EXIT_BAD = 1, ASK_EXIT_USAGE = 2, ASK_GO_ON = -1 };
 
+/* `stats conns` of 100,000 connections has half of that. */
+enum { ASK_BYTES_MAX = 64 << 20 /* of an answer with figures */ };
+
 /* Id, option, argument, explanation. */
 #define ASK_ROWS(X)                                                           \
     X(server, "server", "ADDRESS",                                            \
@@ -25,7 +28,9 @@ enum { ASK_EXIT_BAD = 1, ASK_EXIT_USAGE = 2, ASK_GO_ON = -1 };
     X(user_file, "user-file", "FILE",                                         \
         "a file with a line USER:PASSWORD, for a server with logins")         \
     X(timeout, "timeout", "SECONDS",                                          \
-        "how long the server may say nothing; default: 10")                   \
+        "how long the server may say nothing, and how long an answer with "   \
+        "figures may take; default: 10")                                      \
+    SECURE_ROWS(X)                                                            \
     X(json, "json", "", "writes JSON")                                        \
     X(help, "help", "", "says this")
 
@@ -55,7 +60,8 @@ struct ask {
     const struct ask_command *command;
     void *context; /* the command's */
     bool is_json;
-    struct talk talk;
+    struct talk talk;         /* its answers have limits only in ask_... */
+    struct secure secure;     /* talk's */
     struct command_line line; /* n_words and word are the command's */
     struct command_line_row row[COMMAND_LINE_ROWS_MAX];
     char login[COMMAND_LINE_LOGIN_MAX + 1];
@@ -89,17 +95,23 @@ __attribute__((format(printf, 1, 2))) int ask_fail(const char *format, ...);
 /* Likewise of a command line that is wrong: ASK_EXIT_USAGE. */
 int ask_misused(const struct ask *ask, const char *what);
 
-/* Connects and logs in. False: see ask->talk.why. */
+/* Connects and logs in, within twice --timeout. False: see ask->talk.why. */
 bool ask_connect(struct ask *ask);
+
+/* Sends a line, which has its end, over the connection and hands the lines of
+ * the answer on, as talk_ask. False with talk.why where the connection is lost,
+ * or the answer has more than ASK_BYTES_MAX or takes longer than --timeout. */
+bool ask_talk(
+    struct ask *ask, const char *line, talk_line_fn line_fn, void *context);
 
 /* Asks for `stats WHAT` ("": the general ones) over the connection. What was in
  * figures is gone. True where it is answered, also with an error that is in
- * figures; false: the connection is lost, see talk.why. */
+ * figures; false as of ask_talk. */
 bool ask_stats(struct ask *ask, const char *what, struct figures *figures);
 
 /* Sends a line, which has its end, and appends the lines of the answer, each
- * ended by a newline, up to one that is `last`. False with talk.why where the
- * connection is lost, or another error is answered. */
+ * ended by a newline, up to one that is `last`. False with talk.why as
+ * of ask_talk, or where another error is answered. */
 bool ask_lines(
     struct ask *ask, const char *line, const char *last, struct buf *out);
 

@@ -178,6 +178,14 @@ take(struct command_line *line, unsigned row, const char *value)
         return why == NULL || command_line_fail(line, "--server %s", why);
     case ID_user_file:
         return command_line_login(line, row, value, setup->login);
+    case ID_tls:
+    case ID_tls_ca:
+    case ID_tls_name:
+    case ID_tls_cert:
+    case ID_tls_key:
+        why = secure_take(&setup->secure, rows[row].name, value);
+        return why == NULL ||
+            command_line_fail(line, "--%s %s", rows[row].name, why);
     case ID_since:
         setup->since = value;
         return true;
@@ -262,6 +270,14 @@ take_default(struct backup_setup *setup)
         command_line_fail(&setup->line, "TALLYD_ADDR %s", why);
 }
 
+static bool
+begin_secure(struct backup_setup *setup)
+{
+    char why[SECURE_WHY_MAX + 1];
+    return secure_begin(&setup->secure, why) ||
+        command_line_fail(&setup->line, "%s", why);
+}
+
 int
 backup_main(int argc, char *const argv[])
 {
@@ -275,14 +291,17 @@ backup_main(int argc, char *const argv[])
     if (wants_help(argc, argv, &is_man)) {
         return say_help(is_man);
     }
+    setup.talk.secure = &setup.secure;
     if (!command_line_read(&setup.line, argc, argv) || !take_words(&setup) ||
-        !take_default(&setup)) {
+        !take_default(&setup) || !begin_secure(&setup)) {
         (void)backup__fail("backup", setup.line.why);
+        secure_fini(&setup.secure);
         return BACKUP_EXIT_USAGE;
     }
     int status =
         setup.verifies ? backup__verify(&setup) : backup__take(&setup);
     explicit_bzero(setup.login, sizeof setup.login);
     talk_fini(&setup.talk);
+    secure_fini(&setup.secure);
     return status;
 }

@@ -23,6 +23,7 @@ enum { BACKUP_EXIT_USAGE = 2 };
         "TALLYD_ADDR of the environment, else 127.0.0.1:11211).")             \
     X(user_file, "user-file", "FILE",                                         \
         "Begins with the line USER:PASSWORD of a user who may administrate.") \
+    SECURE_ROWS(X)                                                            \
     X(since, "since", "EARLIER",                                              \
         "An earlier backup: files that are in it are linked to it, and not "  \
         "copied again.")                                                      \
@@ -70,6 +71,7 @@ struct backup_setup {
     uint64_t until_ms;   /* likewise, unix time; 0: not by time */
     uint64_t until;      /* likewise; 0: all */
     struct talk talk;
+    struct secure secure; /* talk's */
     char login[COMMAND_LINE_LOGIN_MAX + 1];
 };
 

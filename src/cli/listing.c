@@ -20,6 +20,7 @@ enum {
     ROWS_DEFAULT = 20,
     ROWS_MOST = 1000000,
     KILL_BYTES = 64,
+    SLOW_MS_MAX = 3600000,
     PERCENT = 100,
     MS_PER_S = 1000
 };
@@ -179,16 +180,30 @@ struct listing {
     const char *stats; /* of the server */
     uint64_t rows_most;
     const char *kill; /* the connection that is to be ended; NULL: none */
+    const char *set;  /* milliseconds from which on it is slow; likewise */
     struct figures told, rows;
 };
 
-enum row { ROW_ROWS, ROW_KILL, ROWS_N };
+/* The first is of all; the second is of one of them, whose it is. */
+enum row { ROW_ROWS, ROW_OWN, ROWS_N };
 
-static const struct command_line_row rows[ROWS_N] = {
-    [ROW_ROWS] = {"rows", "NUM",
-        "how many rows are shown at most, 0: all; default: 20"},
-    [ROW_KILL] = {"kill", "CONN",
+#define ROW_OF_ALL                                                            \
+    {                                                                         \
+        "rows", "NUM", "how many rows are shown at most, 0: all; default: 20" \
+    }
+
+static const struct command_line_row rows_kill[ROWS_N] = {
+    [ROW_ROWS] = ROW_OF_ALL,
+    [ROW_OWN] = {"kill", "CONN",
         "ends the connection of that number, in place of showing them"},
+};
+
+static const struct command_line_row rows_set[ROWS_N] = {
+    [ROW_ROWS] = ROW_OF_ALL,
+    [ROW_OWN] = {"set", "MS",
+        "what takes so many milliseconds is slow from now on, 0: nothing; in "
+        "place of showing them. --slow of the server's next start is as it "
+        "was"},
 };
 
 static bool
@@ -200,8 +215,10 @@ take_row(struct ask *ask, unsigned row, const char *value)
         return command_line_number(
             &ask->line, row, value, 0, ROWS_MOST, &listing->rows_most);
     }
-    listing->kill = value;
-    return command_line_number(&ask->line, row, value, 1, UINT64_MAX, &number);
+    bool is_kill = ask->command->row == rows_kill;
+    *(is_kill ? &listing->kill : &listing->set) = value;
+    return command_line_number(&ask->line, row, value, is_kill ? 1 : 0,
+        is_kill ? UINT64_MAX : SLOW_MS_MAX, &number);
 }
 
 static void
@@ -277,6 +294,19 @@ end_one(struct listing *listing)
 }
 
 static int
+set_slow(struct listing *listing)
+{
+    struct ask *ask = &listing->ask;
+    struct buf others = {0};
+    char line[KILL_BYTES];
+    (void)snprintf(line, sizeof line, "slow %s\r\n", listing->set);
+    bool is_set = ask_lines(ask, line, "OK", &others);
+    buf_fini(&others);
+    return is_set ? EXIT_SUCCESS
+                  : ask_fail("it stays as it was: %s", ask->talk.why);
+}
+
+static int
 listing_main(struct listing *listing, const struct ask_command *command,
     int argc, char *const argv[])
 {
@@ -285,7 +315,9 @@ listing_main(struct listing *listing, const struct ask_command *command,
     if (status == ASK_GO_ON && !ask_connect(&listing->ask)) {
         status = ask_fail("%s", listing->ask.talk.why);
     } else if (status == ASK_GO_ON) {
-        status = listing->kill == NULL ? show(listing) : end_one(listing);
+        status = listing->kill != NULL ? end_one(listing)
+            : listing->set != NULL     ? set_slow(listing)
+                                       : show(listing);
     }
     figures_fini(&listing->told);
     figures_fini(&listing->rows);
@@ -297,11 +329,11 @@ int
 listing_slow_main(int argc, char *const argv[])
 {
     static const struct ask_command command = {.name = "slow",
-        .usage = "usage: tallyctl slow [OPTION]...\n"
+        .usage = "usage: tallyctl slow [--set=MS] [OPTION]...\n"
                  "Commands that took long, the newest first, and what they "
-                 "waited for.\n",
-        .row = rows,
-        .n_rows = ROW_KILL,
+                 "waited for;\nor sets what is long.\n",
+        .row = rows_set,
+        .n_rows = ROWS_N,
         .take_fn = take_row};
     static struct listing listing = {.columns = columns_slow, .stats = "slow"};
     return listing_main(&listing, &command, argc, argv);
@@ -314,8 +346,8 @@ listing_hot_main(int argc, char *const argv[])
         .usage = "usage: tallyctl hot [OPTION]...\n"
                  "Ids that are asked for and changed most of late, the "
                  "hottest first.\n",
-        .row = rows,
-        .n_rows = ROW_KILL,
+        .row = rows_kill,
+        .n_rows = ROW_OWN,
         .take_fn = take_row};
     static struct listing listing = {.columns = listing_hot, .stats = "hot"};
     return listing_main(&listing, &command, argc, argv);
@@ -327,7 +359,7 @@ listing_clients_main(int argc, char *const argv[])
     static const struct ask_command command = {.name = "clients",
         .usage = "usage: tallyctl clients [--kill=CONN] [OPTION]...\n"
                  "Connections: who, since when, what it does; or ends one.\n",
-        .row = rows,
+        .row = rows_kill,
         .n_rows = ROWS_N,
         .take_fn = take_row};
     static struct listing listing = {

@@ -70,8 +70,7 @@ send_ping(struct ping *ping)
         return false;
     }
     uint64_t then = clock_monotonic_ns();
-    ping->is_answered =
-        talk_ask(&ask->talk, text, sizeof text - 1, take_version, ping);
+    ping->is_answered = ask_talk(ask, text, take_version, ping);
     ping->us = (clock_monotonic_ns() - then) / NS_PER_US;
     return ping->is_answered &&
         (!ping->is_ready_asked || health_ask(ask, &ping->health));

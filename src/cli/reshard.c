@@ -404,6 +404,7 @@ may_lose_cut(struct reshard *move, const struct talk_address *node)
     struct talk talk = {.server = {*node},
         .n_servers = 1,
         .timeout_ms = OLD_TIMEOUT_MS,
+        .secure = &move->setup.secure,
         .fd = -1};
     bool may = talk_connect(&talk) && talk_login(&talk, move->setup.login) &&
         reshard__ask(move, &talk, "stats replication\r\n") &&
@@ -711,6 +712,7 @@ start(struct reshard *move, int *lock_fd)
     move->to = &move->setup.to;
     move->node = (struct talk){.fd = -1,
         .timeout_ms = RESHARD_TALK_TIMEOUT_MS,
+        .secure = &move->setup.secure,
         .tick_fn = tick,
         .context = move};
     move->to->tick_fn = move->setup.from.tick_fn = tick;

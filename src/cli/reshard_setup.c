@@ -95,6 +95,14 @@ take_secret(struct reshard_setup *setup, const char *path)
 }
 
 static bool
+take_secure(struct reshard_setup *setup, unsigned row, const char *value)
+{
+    const char *why = secure_take(&setup->secure, rows[row].name, value);
+    return why == NULL ||
+        command_line_fail(&setup->line, "--%s %s", rows[row].name, why);
+}
+
+static bool
 take(struct command_line *line, unsigned row, const char *value)
 {
     struct reshard_setup *setup = line->context;
@@ -125,6 +133,12 @@ take(struct command_line *line, unsigned row, const char *value)
         return take_name(line, row, value, setup->to_name);
     case ID_user_file:
         return command_line_login(line, row, value, setup->login);
+    case ID_tls:
+    case ID_tls_ca:
+    case ID_tls_name:
+    case ID_tls_cert:
+    case ID_tls_key:
+        return take_secure(setup, row, value);
     case ID_repl_secret_file:
         return take_secret(setup, value);
     case ID_rate:
@@ -145,6 +159,7 @@ static bool
 finish(struct reshard_setup *setup)
 {
     struct command_line *line = &setup->line;
+    char why[SECURE_WHY_MAX + 1];
     if (setup->what != RESHARD_DO_RUN) {
         return true;
     }
@@ -167,8 +182,12 @@ finish(struct reshard_setup *setup)
         memcpy(
             setup->to_name, setup->to.server[0].text, sizeof setup->to_name);
     }
-    return strcmp(setup->from_name, setup->to_name) != 0 ||
-        command_line_fail(line, "--from and --to are the same group");
+    if (strcmp(setup->from_name, setup->to_name) == 0) {
+        return command_line_fail(line, "--from and --to are the same group");
+    }
+    setup->from.secure = setup->to.secure = &setup->secure;
+    return secure_begin(&setup->secure, why) ||
+        command_line_fail(line, "%s", why);
 }
 
 bool
@@ -189,6 +208,7 @@ reshard_setup_fini(struct reshard_setup *setup)
     talk_fini(&setup->from);
     talk_fini(&setup->from_repl);
     talk_fini(&setup->to);
+    secure_fini(&setup->secure);
     explicit_bzero(&setup->secret, sizeof setup->secret);
     explicit_bzero(setup->login, sizeof setup->login);
 }

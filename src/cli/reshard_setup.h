@@ -45,6 +45,7 @@
     X(user_file, "user-file", "FILE",                                         \
         "a file with a line USER:PASSWORD of a user who may write, for both " \
         "groups")                                                             \
+    SECURE_ROWS(X)                                                            \
     X(repl_secret_file, "repl-secret-file", "FILE",                           \
         "the secret of the old group's --repl-port")                          \
     X(rate, "rate", "NUM",                                                    \
@@ -59,6 +60,7 @@ enum { RESHARD_TALK_TIMEOUT_MS = 60000 /* without a byte of a server */ };
 struct reshard_setup {
     enum reshard_do what;
     struct talk from, from_repl, to; /* their servers */
+    struct secure secure;            /* of from and to; --repl-port is plain */
     struct owns *owns;               /* owned */
     char rule[OWNS_RULE_BYTES];
     const char *state; /* of argv */

@@ -211,6 +211,26 @@ add_memory(const struct status *status, struct buf *out)
     buf_add_text(out, "\n");
 }
 
+/* Of `seal NAME all`, while there is one. */
+static void
+add_sealing(const struct status *status, struct buf *out)
+{
+    char done[AMOUNT_BYTES], all[AMOUNT_BYTES], left[AMOUNT_BYTES];
+    uint64_t n = number(status, STATUS_COLD, "seal_all_records");
+    uint64_t left_ms = number(status, STATUS_COLD, "seal_left_ms");
+    if (n == 0) {
+        return;
+    }
+    amount_number(
+        (double)number(status, STATUS_COLD, "seal_done_records"), done);
+    amount_number((double)n, all);
+    amount_seconds((double)left_ms / 1000, left);
+    subject(out, "seal all");
+    buf_addf(out, "%" PRIu64 " %%, %s of %s records, %s left\n",
+        number(status, STATUS_COLD, "seal_percent"), done, all,
+        left_ms == 0 ? "?" : left);
+}
+
 static void
 add_disk(const struct status *status, struct buf *out)
 {
@@ -225,6 +245,7 @@ add_disk(const struct status *status, struct buf *out)
             number(status, STATUS_COLD, "segments"), bytes, records,
             number(status, STATUS_COLD, "read_failures"),
             number(status, STATUS_COLD, "damaged"));
+        add_sealing(status, out);
     }
     if (figures_text(&status->part[STATUS_WAL], "state") != NULL) {
         char unsynced[AMOUNT_BYTES];

@@ -10,6 +10,7 @@
 /* Id, `stats` of the server. */
 #define TOP_PARTS(X)                                                          \
     X(GENERAL, "")                                                            \
+    X(COLD, "cold")                                                           \
     X(MEMORY, "memory")                                                       \
     X(LATENCY, "latency")                                                     \
     X(HOT, "hot")                                                             \

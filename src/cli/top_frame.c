@@ -197,8 +197,12 @@ add_head(const struct top *top, struct buf *out)
     amount_seconds((double)number(&top->now[TOP_GENERAL], "uptime"), up);
     amount_bytes((double)number(&top->now[TOP_MEMORY], "hot_used"), used);
     amount_bytes((double)number(&top->now[TOP_MEMORY], "hot_limit"), bound);
+    uint64_t sealed = 0;
     buf_addf(out, "%s: ", top->server);
     health_line(&top->health, out);
+    if (figures_u64(&top->health.figures, "seal_percent", &sealed)) {
+        buf_addf(out, "; seal all: %" PRIu64 " %%", sealed);
+    }
     buf_addf(out,
         "\nup %s, %" PRIu64 " connections of %" PRIu64
         ", counters %s of %s; every %" PRIu64 " ms, q ends\n\n",

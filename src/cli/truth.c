@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ids are in a file without a name before the command is begun, so it may
- * answer while it reads: nobody waits for the other. */
+ * answer while it reads: nobody waits for the other. It is heard to its end, or
+ * for as long as it may take; then it is ended, with its children. */
 #include "cli/truth.h"
 
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/clock.h"
 #include "base/num.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -15,6 +20,17 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum {
+    READ_BYTES = 1 << 16,
+    /* A line has up to 17 numbers of 20 digits; who aligns them has room. */
+    ANSWER_BYTES_MAX = TRUTH_BATCH_MAX * 4096,
+    GRACE_MS = 2000, /* from SIGTERM to SIGKILL */
+    NAP_MS = 2,
+    NAP_MS_MAX = 100, /* until a signal is seen */
+    NS_PER_MS = 1000000,
+    MS_PER_S = 1000
+};
 
 static bool
 fail(struct truth *truth, const char *why)
@@ -42,7 +58,8 @@ write_ids(const uint64_t *id, unsigned n)
 }
 
 /* Begins the command with these as its input and output. 0 or an errno
- * value. Signals that are blocked here are not for it. */
+ * value. Signals that are blocked here are not for it. It is the first of a new
+ * group of processes, whose number is its own. */
 static int
 begin(const char *command, int in, int out, pid_t *pid)
 {
@@ -60,8 +77,9 @@ begin(const char *command, int in, int out, pid_t *pid)
             (void)posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
             (void)posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
             (void)posix_spawnattr_setsigmask(&attributes, &none);
+            (void)posix_spawnattr_setpgroup(&attributes, 0);
             (void)posix_spawnattr_setflags(
-                &attributes, POSIX_SPAWN_SETSIGMASK);
+                &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
             err = posix_spawn(pid, shell, &files, &attributes, words, environ);
             (void)posix_spawnattr_destroy(&attributes);
         }
@@ -118,59 +136,171 @@ take_line(const struct truth *truth, char *line, uint64_t wanted,
     return !word(&at, &text);
 }
 
-static bool
-take_lines(struct truth *truth, FILE *from, const uint64_t *id, unsigned n,
-    uint64_t *out, bool *is_known)
+/* The next line of the answer, as a text that ends where it ended. NULL: there
+ * is none. */
+static char *
+next_line(struct buf *answer, size_t *at)
 {
-    char *line = NULL;
-    size_t room = 0;
-    bool is_right = true;
-    for (unsigned i = 0; is_right && i < n; i++) {
-        if (getline(&line, &room, from) < 0) {
-            is_right = fail(truth, "it answered fewer lines than ids");
-        } else if (!take_line(truth, line, id[i],
-                       &out[(size_t)i * truth->n_columns], &is_known[i])) {
-            is_right = fail(truth,
+    char *line = answer->data + *at;
+    size_t left = answer->len - *at;
+    if (left == 0) {
+        return NULL;
+    }
+    char *end = memchr(line, '\n', left - 1); /* the last byte is a 0 */
+    if (end != NULL) {
+        *end = '\0';
+        *at += (size_t)(end - line) + 1;
+    } else {
+        *at = answer->len;
+    }
+    return line[0] == '\0' && end == NULL ? NULL : line;
+}
+
+static bool
+take_lines(struct truth *truth, struct buf *answer, const uint64_t *id,
+    unsigned n, uint64_t *out, bool *is_known)
+{
+    size_t at = 0;
+    buf_add(answer, "", 1);
+    if (answer->failed) {
+        return fail(truth, "out of memory");
+    }
+    for (unsigned i = 0; i < n; i++) {
+        char *line = next_line(answer, &at);
+        if (line == NULL) {
+            return fail(truth, "it answered fewer lines than ids");
+        }
+        if (!take_line(truth, line, id[i], &out[(size_t)i * truth->n_columns],
+                &is_known[i])) {
+            return fail(truth,
                 "a line is not ID and a number a column, or \"ID -\", in the "
                 "order of the ids");
         }
     }
-    if (is_right && getline(&line, &room, from) >= 0) {
-        is_right = fail(truth, "it answered more lines than ids");
+    return next_line(answer, &at) == NULL ||
+        fail(truth, "it answered more lines than ids");
+}
+
+/* ---- the command ---- */
+
+static uint64_t
+now_ms(void)
+{
+    return clock_monotonic_ns() / NS_PER_MS;
+}
+
+/* True with why where it is time to end it. */
+static bool
+is_late(struct truth *truth, uint64_t until_ms)
+{
+    if (truth->stop != NULL && stop_is_asked(truth->stop)) {
+        return !fail(truth, "ended before it had answered");
     }
-    free(line);
-    return is_right;
+    if (now_ms() < until_ms) {
+        return false;
+    }
+    (void)snprintf(truth->why, sizeof truth->why,
+        "--truth: it did not end within %" PRIu32 " s, and has been ended",
+        truth->timeout_s);
+    return true;
+}
+
+/* Reads all that it answers. False with why. */
+static bool
+read_all(struct truth *truth, int fd, uint64_t until_ms, struct buf *out)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    while (out->len <= ANSWER_BYTES_MAX) {
+        if (is_late(truth, until_ms)) {
+            return false;
+        }
+        int n = poll(&wait, 1, NAP_MS_MAX);
+        if (n == 0 || (n < 0 && errno == EINTR)) {
+            continue;
+        }
+        char *room = n < 0 ? NULL : buf_reserve(out, READ_BYTES);
+        ssize_t got = room == NULL ? -1 : read(fd, room, READ_BYTES);
+        if (got < 0) {
+            return fail(
+                truth, strerror(room == NULL && n > 0 ? ENOMEM : errno));
+        }
+        if (got == 0) {
+            return true;
+        }
+        out->len += (size_t)got;
+    }
+    return fail(truth, "it does not stop to answer");
 }
 
 static bool
-run(struct truth *truth, int in, const uint64_t *id, unsigned n, uint64_t *out,
-    bool *is_known)
+has_ended(pid_t pid, int *status)
 {
-    int pair[2], status = 0;
-    pid_t pid = 0;
-    /* the command has no end of it that is read: where nobody reads any more
-     * it is told so, and ends */
-    if (pipe2(pair, O_CLOEXEC) != 0) {
-        return fail(truth, strerror(errno));
+    pid_t got = waitpid(pid, status, WNOHANG);
+    return got == pid || (got < 0 && errno != EINTR);
+}
+
+/* Nothing but looking says that a process has ended: signals are tallyctl's. */
+static void
+nap(void)
+{
+    (void)poll(NULL, 0, NAP_MS);
+}
+
+/* Ends it with what it has begun: they are a group of processes. */
+static void
+kill_all(pid_t pid, bool is_over)
+{
+    int status = 0;
+    uint64_t until_ms = now_ms() + GRACE_MS;
+    (void)kill(-pid, SIGTERM);
+    while (!is_over && now_ms() < until_ms) {
+        is_over = has_ended(pid, &status);
+        nap();
     }
-    int err = begin(truth->command, in, pair[1], &pid);
-    (void)close(pair[1]);
-    FILE *from = fdopen(pair[0], "r");
-    bool is_right = err == 0 && from != NULL
-        ? take_lines(truth, from, id, n, out, is_known)
-        : fail(truth, strerror(err != 0 ? err : errno));
-    if (from != NULL) {
-        (void)fclose(from);
-    } else {
-        (void)close(pair[0]);
+    (void)kill(-pid, SIGKILL);
+    while (!is_over && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    if (err == 0) {
-        while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+}
+
+/* What it answers, up to its end with status 0. False with why; nothing that
+ * it has begun is left then. */
+static bool
+hear(struct truth *truth, int from, pid_t pid, struct buf *answer)
+{
+    uint64_t until_ms = now_ms() + (uint64_t)truth->timeout_s * MS_PER_S;
+    int status = 0;
+    bool is_right = read_all(truth, from, until_ms, answer);
+    bool is_over = false;
+    while (is_right && !is_over) {
+        is_over = has_ended(pid, &status);
+        is_right = is_over || !is_late(truth, until_ms);
+        if (!is_over) {
+            nap();
         }
     }
     if (is_right && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
         is_right = fail(truth, "it did not end with status 0");
     }
+    if (!is_right) {
+        kill_all(pid, is_over);
+    }
+    return is_right;
+}
+
+static bool
+run(struct truth *truth, int in, struct buf *answer)
+{
+    int pair[2];
+    pid_t pid = 0;
+    ASSERT(truth->timeout_s > 0);
+    if (pipe2(pair, O_CLOEXEC) != 0) {
+        return fail(truth, strerror(errno));
+    }
+    int err = begin(truth->command, in, pair[1], &pid);
+    (void)close(pair[1]);
+    bool is_right = err == 0 ? hear(truth, pair[0], pid, answer)
+                             : fail(truth, strerror(err));
+    (void)close(pair[0]);
     return is_right;
 }
 
@@ -182,7 +312,10 @@ truth_ask(struct truth *truth, const uint64_t *id, unsigned n, uint64_t *out,
     if (ids == NULL) {
         return fail(truth, "the ids cannot be written to a file");
     }
-    bool is_right = run(truth, fileno(ids), id, n, out, is_known);
+    struct buf answer = {0};
+    bool is_right = run(truth, fileno(ids), &answer) &&
+        take_lines(truth, &answer, id, n, out, is_known);
+    buf_fini(&answer);
     (void)fclose(ids);
     return is_right;
 }

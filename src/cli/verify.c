@@ -21,6 +21,8 @@
 enum {
     SETTLE_DEFAULT = 10,
     SETTLE_MOST = 86400,
+    TRUTH_TIMEOUT_S = 600,
+    TRUTH_TIMEOUT_S_MAX = 86400,
     SUSPECTS_DEFAULT = 1000000,
     SUSPECTS_MOST = 100000000,
     MS_PER_S = 1000
@@ -31,6 +33,9 @@ enum {
         "run by /bin/sh for some ids: they come to its standard input, one a " \
         "line; it answers \"ID NUMBER...\" for each, a number a column, or "   \
         "\"ID -\" where it knows nothing of it")                               \
+    X(truth_timeout, "truth-timeout", "SECONDS",                               \
+        "how long it may take for some ids, up to 1000; then it is ended, "    \
+        "with its children; default: 600")                                     \
     X(columns, "columns", "NAME[,NAME...]",                                    \
         "what is compared, in the order of these numbers; default: all "       \
         "numbers that are no marks, and that no members count")                \
@@ -79,9 +84,17 @@ static bool
 take_row(struct ask *ask, unsigned row, const char *value)
 {
     struct verify *job = ask->context;
+    uint64_t seconds = 0;
     switch ((enum row_id)row) {
     case ROW_truth:
         job->truth.command = value;
+        return true;
+    case ROW_truth_timeout:
+        if (!command_line_number(
+                &ask->line, row, value, 1, TRUTH_TIMEOUT_S_MAX, &seconds)) {
+            return false;
+        }
+        job->truth.timeout_s = (uint32_t)seconds;
         return true;
     case ROW_columns:
         job->columns_text = value;
@@ -506,6 +519,8 @@ verify_main(int argc, char *const argv[])
     job.stop.fd = -1;
     job.settle_s = SETTLE_DEFAULT;
     job.suspects_most = SUSPECTS_DEFAULT;
+    job.truth.timeout_s = TRUTH_TIMEOUT_S;
+    job.truth.stop = &job.stop;
     int status = ask_begin(&job.ask, &command, &job, argc, argv);
     if (status == ASK_GO_ON) {
         const char *why = misfit(&job);

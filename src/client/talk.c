@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lines over a socket that never blocks, so that thousands of them may be sent
  * at once while their answers come: it is written to while it takes bytes, and
- * read whenever it has some. What is read is bounded by what was asked for. */
+ * read whenever it has some. How long an answer may be, and how long it may
+ * take, is up to who asks. */
 #include "client/talk.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -22,6 +25,8 @@
 
 enum {
     READ_BYTES = 1 << 16,
+    NS_PER_MS = 1000000,
+    MS_PER_S = 1000,
     PATH_BYTES = sizeof((struct sockaddr_un *)NULL)->sun_path
 };
 
@@ -106,6 +111,7 @@ hint(struct talk *talk, const char *text, size_t len)
 void
 talk_close(struct talk *talk)
 {
+    secure_close(&talk->stream);
     if (talk->fd >= 0) {
         (void)close(talk->fd);
     }
@@ -121,7 +127,33 @@ talk_fini(struct talk *talk)
     buf_fini(&talk->in);
 }
 
-/* Waits for one of those events; false: timed out, or what errno says. */
+static uint64_t
+now_ms(void)
+{
+    return clock_monotonic_ns() / NS_PER_MS;
+}
+
+/* From now on until what comes next must be there. */
+static void
+set_limit(struct talk *talk, uint32_t ms)
+{
+    talk->until_ms = ms == 0 ? 0 : now_ms() + ms;
+}
+
+/* The time left of what must be there, at most most. */
+static uint32_t
+time_left(const struct talk *talk, uint32_t most)
+{
+    if (talk->until_ms == 0) {
+        return most;
+    }
+    uint64_t now = now_ms();
+    uint64_t left = talk->until_ms > now ? talk->until_ms - now : 0;
+    return left < most ? (uint32_t)left : most;
+}
+
+/* Waits for one of those events; false: timed out, or what errno says; ETIME
+ * where it is the answer that takes too long. */
 static bool
 await(const struct talk *talk, short events, short *got)
 {
@@ -129,7 +161,11 @@ await(const struct talk *talk, short events, short *got)
     uint32_t waited_ms = 0;
     int n = 0;
     while (n <= 0) {
-        uint32_t ms = talk->timeout_ms - waited_ms;
+        uint32_t ms = time_left(talk, talk->timeout_ms - waited_ms);
+        if (ms == 0 && talk->until_ms != 0) {
+            errno = ETIME;
+            return false;
+        }
         if (talk->tick_fn != NULL) {
             if (!talk->tick_fn(talk->context)) {
                 errno = ECANCELED;
@@ -190,31 +226,50 @@ connect_to_path(struct talk *talk, const char *path)
     return connect_to(talk, &address);
 }
 
-bool
-talk_connect(struct talk *talk)
+static bool
+is_secure(const struct talk *talk)
+{
+    return talk->secure != NULL && talk->secure->is_wanted;
+}
+
+/* TLS over the connection, with all of its handshake. */
+static bool
+open_stream(struct talk *talk, const char *host)
+{
+    short got = 0;
+    talk->stream = secure_open(talk->secure, host, talk->fd);
+    if (talk->stream == NULL) {
+        return fail(
+            talk, "%s: no certificate can be for that name", talk->at.text);
+    }
+    while (true) {
+        enum secure_step step = secure_shake(talk->stream);
+        if (step == SECURE_DONE) {
+            return true;
+        }
+        if (step == SECURE_FAILED) {
+            return fail(
+                talk, "%s: %s", talk->at.text, secure_why(talk->stream));
+        }
+        if (!await(talk, step == SECURE_READS ? POLLIN : POLLOUT, &got)) {
+            return fail(talk, "%s: no TLS comes about: %s", talk->at.text,
+                strerror(errno));
+        }
+    }
+}
+
+/* To HOST:PORT. */
+static bool
+connect_to_name(struct talk *talk, const char *name)
 {
     const struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     char host[ADDRESS_MAX + 1], port[ADDRESS_PORT_MAX + 1];
     struct addrinfo *found = NULL;
-    ASSERT(talk->fd < 0 && talk->n_servers > 0);
-    if (talk->other.text[0] != '\0') {
-        talk->at = talk->other;
-        talk->other.text[0] = '\0';
-    } else {
-        talk->at = talk->server[talk->next];
-        talk->next = (talk->next + 1) % talk->n_servers;
-    }
-    const char *name = talk->at.text;
-    int err = 0;
-    if (name[0] == '/') {
-        err = connect_to_path(talk, name);
-        return err == 0 || fail(talk, "%s: %s", name, strerror(err));
-    }
     if (!take_apart(name, strlen(name), host, port)) {
         return fail(talk, "%s is no HOST:PORT", name);
     }
-    err = getaddrinfo(host, port, &hints, &found);
+    int err = getaddrinfo(host, port, &hints, &found);
     if (err != 0) {
         return fail(talk, "%s: %s", name, gai_strerror(err));
     }
@@ -225,7 +280,42 @@ talk_connect(struct talk *talk)
         err = connect_to(talk, it);
     }
     freeaddrinfo(found);
+    if (err != 0) {
+        return fail(talk, "%s: %s", name, strerror(err));
+    }
+    return !is_secure(talk) || open_stream(talk, host);
+}
+
+bool
+talk_connect(struct talk *talk)
+{
+    ASSERT(talk->fd < 0 && talk->n_servers > 0);
+    set_limit(talk, talk->answer_ms_max);
+    if (talk->other.text[0] != '\0') {
+        talk->at = talk->other;
+        talk->other.text[0] = '\0';
+    } else {
+        talk->at = talk->server[talk->next];
+        talk->next = (talk->next + 1) % talk->n_servers;
+    }
+    const char *name = talk->at.text;
+    if (name[0] != '/') {
+        return connect_to_name(talk, name);
+    }
+    if (is_secure(talk)) {
+        return fail(talk, "%s: TLS is for HOST:PORT", name);
+    }
+    int err = connect_to_path(talk, name);
     return err == 0 || fail(talk, "%s: %s", name, strerror(err));
+}
+
+/* errno is of what has just failed. */
+static bool
+fail_io(struct talk *talk)
+{
+    return fail(talk, "%s: %s", talk->at.text,
+        errno == EPROTO && talk->stream != NULL ? secure_why(talk->stream)
+                                                : strerror(errno));
 }
 
 /* Sends what the socket takes. */
@@ -233,10 +323,13 @@ static bool
 send_some(struct talk *talk, const char *text, size_t len, size_t *sent)
 {
     while (*sent < len) {
-        ssize_t n = send(talk->fd, text + *sent, len - *sent, MSG_NOSIGNAL);
+        const char *at = text + *sent;
+        size_t left = len - *sent;
+        ssize_t n = talk->stream != NULL
+            ? secure_send(talk->stream, at, left)
+            : send(talk->fd, at, left, MSG_NOSIGNAL);
         if (n < 0) {
-            return errno == EAGAIN || errno == EINTR ||
-                fail(talk, "%s: %s", talk->at.text, strerror(errno));
+            return errno == EAGAIN || errno == EINTR || fail_io(talk);
         }
         *sent += (size_t)n;
     }
@@ -252,15 +345,22 @@ read_some(struct talk *talk)
     if (room == NULL) {
         return fail(talk, "out of memory");
     }
-    ssize_t n = recv(talk->fd, room, READ_BYTES, 0);
+    ssize_t n = talk->stream != NULL
+        ? secure_recv(talk->stream, room, READ_BYTES)
+        : recv(talk->fd, room, READ_BYTES, 0);
     if (n == 0) {
         return fail(talk, "%s ended the connection", talk->at.text);
     }
     if (n < 0) {
-        return errno == EAGAIN || errno == EINTR ||
-            fail(talk, "%s: %s", talk->at.text, strerror(errno));
+        return errno == EAGAIN || errno == EINTR || fail_io(talk);
     }
     talk->in.len += (size_t)n;
+    talk->got_bytes += (size_t)n;
+    if (talk->answer_bytes_max != 0 &&
+        talk->got_bytes > talk->answer_bytes_max) {
+        return fail(talk, "%s: an answer of more than %zu bytes",
+            talk->at.text, talk->answer_bytes_max);
+    }
     return true;
 }
 
@@ -309,13 +409,19 @@ talk_ask(struct talk *talk, const char *text, size_t len, talk_line_fn line_fn,
     size_t sent = 0;
     bool is_over = false;
     ASSERT(talk->fd >= 0 && talk->taken == talk->in.len);
+    set_limit(talk, talk->answer_ms_max);
+    talk->got_bytes = 0;
     while (!is_over) {
         short got = 0;
         if (!send_some(talk, text, len, &sent)) {
             return false;
         }
         if (!await(talk, sent < len ? POLLIN | POLLOUT : POLLIN, &got)) {
-            return fail(talk, "%s: %s", talk->at.text, strerror(errno));
+            return errno == ETIME
+                ? fail(talk,
+                      "%s: the answer has not ended after %" PRIu32 " s",
+                      talk->at.text, talk->answer_ms_max / MS_PER_S)
+                : fail(talk, "%s: %s", talk->at.text, strerror(errno));
         }
         if ((got & ~POLLOUT) != 0 &&
             !(read_some(talk) &&

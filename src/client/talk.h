@@ -4,6 +4,7 @@
 
 #include "base/address.h"
 #include "base/buf.h"
+#include "client/secure.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,13 +33,21 @@ struct talk {
     unsigned n_servers; /* 1..TALK_SERVERS_MAX, the caller's */
     struct talk_address server[TALK_SERVERS_MAX];
     uint32_t timeout_ms; /* for a connection, and without any byte */
+    /* for a whole answer, and its bytes; 0: it may go on for ever */
+    uint32_t answer_ms_max;
+    size_t answer_bytes_max;
+    /* TLS, where it says so; begun, and the caller's. NULL: none */
+    const struct secure *secure;
     /* What follows is 0 at first, and fd -1. */
     unsigned next;             /* the server to be tried next, */
     struct talk_address other; /* or this one: named by a server */
     struct talk_address at;    /* the one that fd is connected to */
     int fd;
+    struct secure_stream *stream; /* over fd; NULL: plain */
+    uint64_t until_ms; /* when what is waited for must be there; 0: whenever */
     struct buf in;
     size_t taken;               /* of in */
+    size_t got_bytes;           /* of the answer */
     char why[TALK_WHY_MAX + 1]; /* of the last failure */
     /* While it waits it is called each TALK_TICK_MS; NULL: nobody is. False:
      * it waits no longer, and the connection ends. */
@@ -91,12 +100,14 @@ const char *talk_take_servers(struct talk *talk, const char *text);
  * the only server. NULL, or what is wrong, as above. */
 const char *talk_take_server(struct talk *talk, const char *text);
 
-/* Connects to the next server in turn. False: not connected, see why. */
+/* Connects to the next server in turn, with TLS where that is wanted. False:
+ * not connected, see why. */
 bool talk_connect(struct talk *talk);
 
 /* Sends text[0..len) and hands lines to line_fn, without what ends them, until
  * that says it was the last one. False where the connection has been lost or
- * ended: what was done with what was sent is not known. */
+ * ended, also since the answer was too long: what was done with what was sent
+ * is not known. */
 bool talk_ask(struct talk *talk, const char *text, size_t len,
     talk_line_fn line_fn, void *context);
 

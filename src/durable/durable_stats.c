@@ -34,23 +34,34 @@ sync_text(enum wal_sync sync)
     return "always";
 }
 
+/* Of a histogram by powers of two. */
+static void
+put_buckets(const struct lines *lines, const char *begin,
+    const uint64_t bucket[WAL_LATENCIES])
+{
+    char name[NAME_BYTES];
+    for (unsigned i = 0; i < WAL_LATENCIES; i++) {
+        if (bucket[i] > 0) {
+            (void)snprintf(
+                name, sizeof name, "%s%" PRIu64, begin, UINT64_C(1) << i);
+            put(lines, name, bucket[i]);
+        }
+    }
+}
+
 static void
 put_log(struct durable *durable, const struct lines *lines)
 {
     struct wal_stats stats;
-    char name[NAME_BYTES];
     wal_stats(durable->wal, &stats);
 #define X(field, text) put(lines, #field, stats.field);
     WAL_STATS(X)
 #undef X
     put(lines, "commits", stats.writes);
-    for (unsigned i = 0; i < WAL_LATENCIES; i++) {
-        if (stats.sync_us[i] > 0) {
-            (void)snprintf(
-                name, sizeof name, "sync_us_below_%" PRIu64, UINT64_C(1) << i);
-            put(lines, name, stats.sync_us[i]);
-        }
-    }
+    put_buckets(lines, "sync_us_below_", stats.sync_us);
+    put_buckets(lines, "synced_us_below_", stats.synced_us);
+    put_buckets(lines, "batch_bytes_below_", stats.batch_bytes);
+    put_buckets(lines, "batch_appends_below_", stats.batch_appends);
 }
 
 /* Bytes written to disk for one byte of log: log, images and manifests. */

@@ -142,6 +142,9 @@ take_lock_ns(struct worker *worker)
     uint64_t all_ns = lock_waited_ns();
     uint64_t ns = all_ns - worker->lock_ns;
     worker->lock_ns = all_ns;
+    if (__builtin_expect(ns != 0, 0)) {
+        metric_add(&worker->metrics, METRIC_lock_wait_us, ns / NS_PER_US);
+    }
     return ns;
 }
 
@@ -292,7 +295,7 @@ record(struct conn *conn, const struct timing *timing,
     struct worker *worker = conn->worker;
     uint64_t ns = now_ns > timing->since_ns ? now_ns - timing->since_ns : 0;
     latency_add(worker->latency, tally, (enum latency_path)timing->path, ns);
-    if (__builtin_expect(ns >= worker->slow_ns, 0)) {
+    if (__builtin_expect(ns >= worker_slow_ns(worker), 0)) {
         log_slow(conn, timing, tally, bytes, len, n_bytes, ns);
     }
 }
@@ -339,7 +342,7 @@ timing_sent(struct conn *conn, const struct timing_turn *turn,
     uint32_t verbs = tally->verbs;
     /* a clock that goes back makes ns large, and that is seen to by finish */
     if (state != SESSION_READY || timing->has_waited || verbs == 0 ||
-        (verbs & (verbs - 1)) != 0 || ns >= worker->slow_ns ||
+        (verbs & (verbs - 1)) != 0 || ns >= worker_slow_ns(worker) ||
         (int64_t)ns < 0 || tally->room_ns != 0 ||
         lock_waited_ns() != worker->lock_ns) {
         finish(conn, turn, state, bytes);
@@ -467,7 +470,7 @@ timing_pass(struct conn *conn, struct timing_held *held)
             ? (enum latency_path)held->timing.path
             : LATENCY_PATH_commit,
         ns);
-    if (__builtin_expect(ns >= worker->slow_ns, 0)) {
+    if (__builtin_expect(ns >= worker_slow_ns(worker), 0)) {
         log_held(conn, held, now_ns);
     }
     give_held_back(worker, held);
@@ -480,7 +483,7 @@ timing_read(struct conn *conn, uint64_t since_ns)
     uint64_t now_ns = now_exactly(conn->worker);
     uint64_t ns = now_ns > since_ns ? now_ns - since_ns : 0;
     struct timing timing = {.since_ns = since_ns};
-    if (ns >= conn->worker->slow_ns) {
+    if (ns >= worker_slow_ns(conn->worker)) {
         add_phase(&timing, SLOW_socket, ns);
         log_slow(conn, &timing, &none, "", 0, 0, ns);
     }

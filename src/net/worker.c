@@ -45,6 +45,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+enum { NS_PER_MS = 1000000 };
+
 void
 worker__enter(struct worker *worker)
 {
@@ -523,7 +525,7 @@ static int
 take_memory(struct worker *worker)
 {
     const struct worker_config *config = &worker->config;
-    worker->slow_ns = config->slow_ns == 0 ? UINT64_MAX : config->slow_ns;
+    worker_set_slow(worker, config->slow_ms);
     worker->latency = calloc(1, sizeof *worker->latency);
     worker->slow = calloc(1, sizeof *worker->slow);
     if (config->tls != NULL) {
@@ -662,6 +664,14 @@ worker_look_at_users(struct worker *worker)
     begin_mail(worker);
     worker->has_users = true;
     announce(worker);
+}
+
+void
+worker_set_slow(struct worker *worker, uint64_t ms)
+{
+    /* relaxed: another limit may count a command later */
+    atomic_store_explicit(&worker->slow_ns,
+        ms == 0 ? UINT64_MAX : ms * NS_PER_MS, memory_order_relaxed);
 }
 
 bool

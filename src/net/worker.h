@@ -89,8 +89,8 @@ struct worker_config {
                                   * with an error; at least 1 */
     uint64_t shake_timeout_ms;   /* for a TLS handshake; at least 1 */
     uint64_t stop_timeout_ms;    /* for replies on their way at a stop */
-    uint64_t slow_ns; /* what takes so long goes into the slow log; 0: none
-                       * does */
+    uint64_t slow_ms; /* what takes so long goes into the slow log at first;
+                       * 0: none does */
     bool verifies;    /* conn_verify_all before each poll, and not at the sweep
                     * only: for tests */
 };
@@ -151,10 +151,10 @@ struct worker {
     struct timing spare_timing;    /* of connections that got none */
     struct timing_held *free_held; /* that are not in use, */
     unsigned n_free_held;          /* at most TIMING_HELD_KEPT */
-    uint64_t now_ns;   /* the clock as it was last read in this round of
+    uint64_t now_ns;          /* the clock as it was last read in this round of
                              * the loop; 0: it has not been */
-    uint64_t round_ns; /* and first; void while now_ns is 0 */
-    uint64_t slow_ns;  /* of config; UINT64_MAX: nothing is slow */
+    uint64_t round_ns;        /* and first; void while now_ns is 0 */
+    _Atomic uint64_t slow_ns; /* worker_slow_ns */
     char command[SLOW_KEY_BYTES + 64]; /* the first bytes of a turn's, where
                                         * they may go before its end */
     uint64_t n_progress;    /* of all connections, see conn->progress */
@@ -206,6 +206,18 @@ void worker_look_at_users(struct worker *worker);
 /* Has the connection with that socket closed, soon: false where the worker has
  * none. Any thread. */
 bool worker_kill(struct worker *worker, int fd);
+
+/* From now on what takes so long goes into the slow log; 0: nothing. Any
+ * thread. */
+void worker_set_slow(struct worker *worker, uint64_t ms);
+
+/* The same in ns; UINT64_MAX: nothing is slow. */
+static inline uint64_t
+worker_slow_ns(const struct worker *worker)
+{
+    /* relaxed: another limit may count a command later */
+    return atomic_load_explicit(&worker->slow_ns, memory_order_relaxed);
+}
 
 /* Frees *worker, which has been joined, and nulls it. Other workers may read
  * its metrics until they have been joined too. */

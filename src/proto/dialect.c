@@ -96,6 +96,7 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
     X("stats [counters|members|producers|tables|wal|cold|settings|reset]")    \
     X("stats forget|health|hot|latency|loop|memory")                          \
     X("stats replication|replicas|slow")                                      \
+    X("slow MILLISECONDS   (what takes longer is in stats slow; 0: nothing)") \
     X("version, verbosity N, quit, help")
 
 static void

@@ -293,6 +293,7 @@ static const struct command {
     C("watch", ADMIN, parse_admin),
     C("debugtime", ADMIN, parse_admin),
     C("kill", ADMIN, parse_admin),
+    C("slow", ADMIN, parse_admin),
 #undef C
 };
 

@@ -469,6 +469,17 @@ read_kill(const struct args *args, struct text_admin *out)
     }
 }
 
+/* slow <milliseconds> */
+static void
+read_slow(const struct args *args, struct text_admin *out)
+{
+    out->op = TEXT_ADMIN_SLOW;
+    if (args->n != 2 || !take_u32(args, 1, &out->slow_ms) ||
+        out->slow_ms > TEXT_ADMIN_SLOW_MS_MAX) {
+        fail(out, "CLIENT_ERROR slow wants milliseconds, 0 to 3600000");
+    }
+}
+
 static const struct {
     const char *name;
     read_fn *read_fn;
@@ -482,6 +493,7 @@ static const struct {
     {"extstore", read_extstore},
     {"watch", read_watch},
     {"kill", read_kill},
+    {"slow", read_slow},
     {"debugtime", read_debugtime},
 };
 

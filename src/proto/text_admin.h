@@ -10,7 +10,7 @@
 /* memcached's text commands of administration that are more than a word and a
  * number: slabs, lru, lru_crawler, extstore, cache_memlimit, shutdown,
  * refresh_certs, watch, debugtime. Their sub-commands may be shortened to any
- * beginning, as in memcached. And kill, which is tallyd's own. */
+ * beginning, as in memcached. And kill and slow, which are tallyd's own. */
 
 #define TEXT_ADMIN_OPS(X)                                                     \
     X(NOTHING, "is answered with error, whatever the server is like")         \
@@ -25,6 +25,7 @@
     X(SHUTDOWN, "the server is to stop")                                      \
     X(CERTS, "certificates are to be read again")                             \
     X(KILL, "another connection is to be closed")                             \
+    X(SLOW, "commands are slow from another time on")                         \
     X(WATCH, "the connection is to become a log")                             \
     X(TIME_STOP, "the items' clock stops")                                    \
     X(TIME_GO, "it goes on")                                                  \
@@ -63,7 +64,8 @@ enum {
     TEXT_ADMIN_VALUE_BYTES = 24, /* with the NUL */
     TEXT_ADMIN_CLASSES = 64,     /* slab classes are below */
     TEXT_ADMIN_PAGES_MAX = 39,   /* the last that memcached's default has */
-    TEXT_ADMIN_MEMLIMIT_MIN = 8  /* megabytes */
+    TEXT_ADMIN_MEMLIMIT_MIN = 8, /* megabytes */
+    TEXT_ADMIN_SLOW_MS_MAX = 3600000
 };
 
 /* One line of `stats settings` from now on. */
@@ -87,6 +89,7 @@ struct text_admin {
     int64_t class_from; /* REASSIGN */
     int64_t class_to;   /* REASSIGN */
     uint64_t conn;      /* KILL: its number in `stats conns` */
+    uint64_t slow_ms;   /* SLOW: as of --slow; 0: none is */
     unsigned watch;     /* WATCH: bits of enum text_admin_watch_bit */
 };
 

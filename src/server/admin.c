@@ -180,6 +180,7 @@ admin_init(struct server_admin *admin, const struct options *options)
     clock_shift_anchor(&admin->clock);
     admin->admin.clock = &admin->clock;
     atomic_init(&admin->memory_limit, options->memory_limit);
+    atomic_init(&admin->slow_ms, (uint32_t)options->slow_ms);
     atomic_init(&admin->crawler_is_on, options->lru_crawler);
     mutex_init(&admin->lock);
     mutex_init(&admin->gate);

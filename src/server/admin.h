@@ -50,6 +50,7 @@ struct server_admin {
     struct prefixes prefixes;
     struct clock_shift clock;
     _Atomic uint64_t memory_limit; /* -m, or of cache_memlimit; bytes */
+    _Atomic uint32_t slow_ms;      /* --slow, or of slow */
     _Atomic bool crawler_is_on;    /* lru_crawler enable, disable */
     _Atomic uint64_t crawls;       /* asked for */
     struct mutex lock;

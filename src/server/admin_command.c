@@ -45,6 +45,7 @@ admin__settings(struct server_admin *admin, struct reply_stats *out)
         atomic_load_explicit(&admin->logger->verbosity, memory_order_relaxed);
     now.stats_detail = prefixes_are_on(&admin->prefixes);
     now.memory_limit = atomic_load(&admin->memory_limit);
+    now.slow_ms = (int)atomic_load(&admin->slow_ms);
     mutex_lock(&admin->lock);
     options_each_setting(&now, put_setting, &sink);
     mutex_unlock(&admin->lock);
@@ -189,6 +190,21 @@ kill_conn(struct server_admin *admin, const struct text_admin *command)
     return "NOT_FOUND";
 }
 
+static const char *
+set_slow(struct server_admin *admin, const struct text_admin *command)
+{
+    if (command->error != NULL) {
+        return command->error;
+    }
+    mutex_lock(&admin->lock); /* so that what is shown is what is */
+    atomic_store(&admin->slow_ms, (uint32_t)command->slow_ms);
+    for (unsigned i = 0; i < admin->n_workers; i++) {
+        worker_set_slow(admin->workers[i], command->slow_ms);
+    }
+    mutex_unlock(&admin->lock);
+    return "OK";
+}
+
 /* The reply cannot name a file of the server's: the log does. */
 static const char *
 refresh(struct server_admin *admin)
@@ -228,6 +244,8 @@ admin__command(struct admin *seam, const struct text_admin *command)
         return shut_down(admin, command);
     case TEXT_ADMIN_KILL:
         return kill_conn(admin, command);
+    case TEXT_ADMIN_SLOW:
+        return set_slow(admin, command);
     case TEXT_ADMIN_CERTS:
         return refresh(admin);
     case TEXT_ADMIN_WATCH: /* the session's */

@@ -76,6 +76,7 @@ admin__counters(struct server_admin *admin, struct reply_stats *out)
     }
 #define X(name, text) reply_stats_u64(out, #name, sum[METRIC_##name]);
     METRIC_COUNTERS(X)
+    METRIC_TIMES(X)
 #undef X
     struct items_lent lent;
     items_lent(admin->store->items, &lent);

@@ -51,6 +51,18 @@ gather_group(struct server_admin *admin, const char *words, struct buf *text)
     }
 }
 
+/* Notes what is so for now, and since when. */
+static struct health_stands
+look(struct server_admin *admin, struct health_facts *facts)
+{
+    mutex_assert_held(&admin->gate);
+    facts->now_s =
+        clock_monotonic_s(); /* under the gate: it does not go back */
+    facts->cold_threads = (uint64_t)admin->options->cold_threads;
+    health_look(facts, &admin->past.stands);
+    return admin->past.stands;
+}
+
 /* Judges by what has been gathered. */
 static void
 judge(
@@ -58,10 +70,13 @@ judge(
 {
     const struct options *options = admin->options;
     struct health_growing now, oldest;
+    struct health_stands stands;
     health_count(facts->now, &now);
     mutex_lock(&admin->gate);
     oldest = health_past_oldest(&admin->past);
+    stands = look(admin, facts);
     mutex_unlock(&admin->gate);
+    facts->stands = &stands;
     health_grown(&now, &oldest, &facts->grown);
     facts->has_groups = admin->replication->is_wanted;
     facts->stale_ms = options_stale_ms(options);
@@ -69,7 +84,6 @@ judge(
     facts->interval_ms = options->sync == OPTIONS_SYNC_INTERVAL
         ? (uint64_t)options->sync_interval_ms
         : 0;
-    facts->cold_threads = (uint64_t)options->cold_threads;
     health_judge(facts, out);
 }
 
@@ -115,9 +129,11 @@ admin_sample(struct server_admin *admin)
     struct figures figures = {0};
     struct health_growing now;
     if (admin_gather(admin, &figures, FIGURES_GROUPS_HEALTH, NULL)) {
+        struct health_facts facts = {.now = &figures};
         health_count(&figures, &now);
         mutex_lock(&admin->gate);
         health_past_add(&admin->past, &now);
+        (void)look(admin, &facts);
         mutex_unlock(&admin->gate);
     }
     figures_fini(&figures);
@@ -130,10 +146,15 @@ admin__health(struct server_admin *admin, struct reply_stats *out)
     struct health health;
     char name[NAME_BYTES];
     (void)admin_gather(admin, &figures, FIGURES_GROUPS_HEALTH, &health);
+    uint64_t sealing = figures_u64(&figures, FIGURES_cold, "seal_all_records");
+    uint64_t sealed = figures_u64(&figures, FIGURES_cold, "seal_percent");
     figures_fini(&figures);
     reply_stats_text(out, "state", health_word(health.state));
     if (health.state == HEALTH_LOADING) {
         reply_stats_u64(out, "percent", health.percent);
+    }
+    if (sealing > 0) { /* of `seal NAME all` */
+        reply_stats_u64(out, "seal_percent", sealed);
     }
     reply_stats_u64(out, "problems", health.n);
     for (unsigned i = 0; i < health.n; i++) {

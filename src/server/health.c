@@ -33,8 +33,11 @@ enum {
     /* Fewer slow ones in a minute may be a core that was taken from who waited:
      * of a server that does little, one would be a large share. */
     SLOW_LEAST = 10,
-    /* Likewise, from who had the lock. */
+    /* Likewise, from who had the lock; and where many write at once some wait
+     * for each other now and then. One in twenty seconds of the workers is a
+     * core of a large machine. */
     LOCK_WAITS = 10,
+    LOCK_SHARE_PERCENT = 5,
     /* An id that has a quarter of all that is done is more than half of what
      * its shard does, with 16 shards. What was counted is halved each 10 s
      * (stats/hot.h), so this is a server with 50,000 uses a second and more:
@@ -46,7 +49,8 @@ enum {
     SLOW_WRITE_SHARE = 10,
     /* No sync has ended for so long: the log calls it hung (wal/wal.h). */
     STUCK_MS = 1000,
-    US_PER_MS = 1000
+    US_PER_MS = 1000,
+    US_PER_S = 1000000
 };
 
 const char *
@@ -239,19 +243,70 @@ look_at_group(const struct health_facts *f, struct health *health)
     }
 }
 
+static bool
+is_stuck(const struct health_facts *f)
+{
+    char word[WORD_BYTES];
+    text(f, FIGURES_replication, "stuck", word);
+    return word[0] != '\0' && strcmp(word, "no") != 0;
+}
+
+static bool
+is_cold_queued(const struct health_facts *f)
+{
+    /* who comes now waits for two reads */
+    return number(f, FIGURES_cold, "queued") >= f->cold_threads;
+}
+
+static bool
+is_etcd_away(const struct health_facts *f)
+{
+    return number(f, FIGURES_replication, "etcd_unreachable_ms") > 0;
+}
+
+static bool (*const moments[])(const struct health_facts *) = {
+    [HEALTH_MOMENT_cold_queue] = is_cold_queued,
+    [HEALTH_MOMENT_stuck] = is_stuck,
+    [HEALTH_MOMENT_etcd_away] = is_etcd_away,
+};
+
+void
+health_look(const struct health_facts *f, struct health_stands *stands)
+{
+    for (unsigned i = 0; i < HEALTH_MOMENTS_COUNT; i++) {
+        bool is_so = moments[i](f);
+        if (is_so && !stands->is_so[i]) {
+            stands->since_s[i] = f->now_s;
+        }
+        stands->is_so[i] = is_so;
+    }
+}
+
+/* It is so, and has been for a while. */
+static bool
+has_stood(const struct health_facts *f, enum health_moment moment)
+{
+    if (f->stands == NULL) {
+        return moments[moment](f);
+    }
+    ASSERT(f->now_s >= f->stands->since_s[moment]);
+    return f->stands->is_so[moment] &&
+        f->now_s - f->stands->since_s[moment] >= HEALTH_HOLD_S;
+}
+
 static void
 look_at_stuck(const struct health_facts *f, struct health *health)
 {
     char word[WORD_BYTES];
     text(f, FIGURES_replication, "stuck", word);
-    if (word[0] != '\0' && strcmp(word, "no") != 0) {
+    if (has_stood(f, HEALTH_MOMENT_stuck)) {
         add(health,
             "this server cannot become a primary or follow one: %s; see "
             "`stuck` in doc/replication.md",
             word);
     }
     uint64_t silent_ms = number(f, FIGURES_replication, "etcd_unreachable_ms");
-    if (silent_ms > 0) {
+    if (has_stood(f, HEALTH_MOMENT_etcd_away)) {
         add(health,
             "etcd has been out of reach for %" PRIu64
             " ms; look at etcd: without it nobody can take over",
@@ -419,8 +474,7 @@ look_at_cold(const struct health_facts *f, struct health *health)
     uint64_t queued = number(f, FIGURES_cold, "queued");
     const struct health_growing *grown = &f->grown;
     bool is_slow = are_slow(grown->slow_reads, grown->reads, SLOW_SHARE);
-    /* more wait than are read at a time: who comes now waits for two reads */
-    if (is_slow || queued >= f->cold_threads) {
+    if (is_slow || has_stood(f, HEALTH_MOMENT_cold_queue)) {
         add(health,
             "reads of the cold tier wait: %" PRIu64 " blocks now, and %" PRIu64
             " of %" PRIu64 " reads of the last minute took over %" PRIu64
@@ -509,6 +563,15 @@ find_hottest(const struct health_facts *f, struct hottest *out)
     return out->share > 0 && out->uses >= HOT_USES;
 }
 
+/* Percent of the workers' time that they waited for locks of shards. */
+static uint64_t
+lock_percent(const struct health_facts *f)
+{
+    uint64_t threads = number(f, FIGURES_general, "threads");
+    uint64_t all_us = f->grown.uptime_s * US_PER_S * threads;
+    return all_us == 0 ? 0 : f->grown.lock_wait_us * PERCENT / all_us;
+}
+
 /* Who holds up others by what he asks for. */
 static void
 look_at_locks(const struct health_facts *f, struct health *health)
@@ -523,13 +586,15 @@ look_at_locks(const struct health_facts *f, struct health *health)
             "cache it there",
             hottest.key, hottest.counter, hottest.share * PERCENT);
     }
-    if (f->grown.slow_by_lock >= LOCK_WAITS) {
+    uint64_t percent = lock_percent(f);
+    if (f->grown.slow_by_lock >= LOCK_WAITS && percent >= LOCK_SHARE_PERCENT) {
         add(health,
             "%" PRIu64
             " commands of the last minute were slow since they waited for "
-            "the lock of a shard; see stats slow for whose, smaller batches "
-            "of changes or more --shards help",
-            f->grown.slow_by_lock);
+            "the lock of a shard, and so did the workers for %" PRIu64
+            " %% of their time; see stats slow for whose, smaller batches of "
+            "changes or more --shards help",
+            f->grown.slow_by_lock, percent);
     }
 }
 

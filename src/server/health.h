@@ -48,7 +48,9 @@ struct health {
     X(read_failures, cold, "read_failures")                                   \
     X(seal_failures, cold, "seal_failures")                                   \
     X(room_waits, cold, "room_waits")                                         \
-    X(slow_by_lock, counters, "slow_by_lock")
+    X(slow_by_lock, counters, "slow_by_lock")                                 \
+    X(lock_wait_us, counters, "lock_wait_us")                                 \
+    X(uptime_s, general, "uptime")
 
 /* field, group, what the names begin with: of a histogram by powers of two of
  * microseconds, how many took HEALTH_SLOW_US or longer, and how many there
@@ -70,6 +72,29 @@ struct health_growing {
 #undef X
 };
 
+/* What may be so for a moment and means something only where it goes on. */
+#define HEALTH_MOMENTS(X)                                                     \
+    X(cold_queue,                                                             \
+        "more blocks of the cold tier wait than are read at a time")          \
+    X(stuck, "the server can neither lead nor follow")                        \
+    X(etcd_away, "etcd does not answer")
+
+enum health_moment {
+#define X(name, text) HEALTH_MOMENT_##name,
+    HEALTH_MOMENTS(X)
+#undef X
+        HEALTH_MOMENTS_COUNT
+};
+
+enum { HEALTH_HOLD_S = 5 /* for so long, at each look */ };
+
+/* Of each whether it was so at the last look, and since which one. All zero:
+ * nobody has looked. */
+struct health_stands {
+    bool is_so[HEALTH_MOMENTS_COUNT];
+    uint64_t since_s[HEALTH_MOMENTS_COUNT]; /* of the clock of the looks */
+};
+
 /* What is judged. */
 struct health_facts {
     bool is_open;          /* there is a store; else only is_over counts */
@@ -82,7 +107,14 @@ struct health_facts {
     uint64_t cold_threads; /* of --cold-threads */
     const struct figures *now;
     struct health_growing grown; /* in the last minute */
+    uint64_t now_s;              /* of a clock that never jumps */
+    /* health_look at now_s; NULL: what is so has been so for long */
+    const struct health_stands *stands;
 };
+
+/* Notes what is so at facts->now_s. */
+void health_look(
+    const struct health_facts *facts, struct health_stands *stands);
 
 void health_judge(const struct health_facts *facts, struct health *out);
 
@@ -107,6 +139,7 @@ enum { HEALTH_SAMPLES = 7, HEALTH_SAMPLE_S = 10 };
 struct health_past {
     struct health_growing sample[HEALTH_SAMPLES]; /* a ring */
     unsigned n, next;
+    struct health_stands stands;
 };
 
 /* One more, in place of the oldest. */

@@ -3,11 +3,13 @@
  * http_answer.c says what these are.
  *
  * The thread accepts itself, and no more than CONNECTIONS_MAX at a time: the
- * others wait in the backlog. Each request has REQUEST_MS from the one before,
- * or the connection, until its answer has been read: a client that sends a byte
- * now and then, or does not read, is cut off then, and makes room. Headers have
- * HEADERS_BYTES at most. What can be asked for takes a millisecond of this
- * thread, and no lock that a worker takes for a command. */
+ * others wait in the backlog. Where one waits there the connection that has
+ * been without a request for longest is ended, once that is KEPT_MS. Each
+ * request has REQUEST_MS from the one before, or the connection, until its
+ * answer has been read: a client that sends a byte now and then, or does not
+ * read, is cut off then, and makes room. Headers have HEADERS_BYTES at most.
+ * What can be asked for takes a millisecond of this thread, and no lock that a
+ * worker takes for a command. */
 #include "server/http.h"
 
 #include "base/address.h"
@@ -31,6 +33,7 @@ enum {
     BACKLOG = 64,
     HEADERS_BYTES = 16 << 10,
     REQUEST_MS = 10000,
+    KEPT_MS = 100,  /* more than a request takes that is there */
     LOOK_MS = 1000, /* between looks for who has had his time */
     NS_PER_MS = 1000000,
     SOCKETS_MAX = 8,
@@ -190,7 +193,15 @@ on_completed(void *context, struct MHD_Connection *connection, void **is_known,
     }
 }
 
-/* Ends the connections whose time is over; libmicrohttpd hears of it. */
+/* libmicrohttpd hears of it. */
+static void
+end_client(struct client *client)
+{
+    client->deadline_ns = NEVER;
+    (void)shutdown(client->fd, SHUT_RDWR);
+}
+
+/* Ends the connections whose time is over. */
 static void
 cut_off(struct http_loop *loop)
 {
@@ -198,10 +209,33 @@ cut_off(struct http_loop *loop)
     for (unsigned i = 0; i < CONNECTIONS_MAX; i++) {
         struct client *client = &loop->client[i];
         if (client->fd >= 0 && client->deadline_ns <= now_ns) {
-            client->deadline_ns = NEVER;
-            (void)shutdown(client->fd, SHUT_RDWR);
+            end_client(client);
         }
     }
+}
+
+/* How long until a connection may be ended for another one: 0 now, with *out
+ * the one; UINT64_MAX where one is on its way out, and there will be room. */
+static uint64_t
+until_room_ms(struct http_loop *loop, struct client **out)
+{
+    struct client *longest = NULL;
+    for (unsigned i = 0; i < CONNECTIONS_MAX; i++) {
+        struct client *client = &loop->client[i];
+        if (client->fd >= 0 && client->deadline_ns == NEVER) {
+            return UINT64_MAX;
+        }
+        if (client->fd >= 0 &&
+            (longest == NULL || client->deadline_ns < longest->deadline_ns)) {
+            longest = client;
+        }
+    }
+    ASSERT(longest != NULL);
+    *out = longest;
+    uint64_t may_go_ns =
+        longest->deadline_ns - (uint64_t)(REQUEST_MS - KEPT_MS) * NS_PER_MS;
+    uint64_t now_ns = clock_monotonic_ns();
+    return now_ns >= may_go_ns ? 0 : (may_go_ns - now_ns) / NS_PER_MS + 1;
 }
 
 /* False where there is no room for one: it stays in the backlog. */
@@ -223,14 +257,28 @@ accept_one(struct http_loop *loop, int listening)
 
 /* ---- the thread ---- */
 
-/* How long to wait where nothing comes. */
+/* How long to wait where nothing comes; most: at most. */
 static int
-wait_ms(struct http_loop *loop)
+wait_ms(struct http_loop *loop, uint64_t most)
 {
     MHD_UNSIGNED_LONG_LONG ms;
-    return MHD_get_timeout(loop->daemon, &ms) == MHD_YES && ms < LOOK_MS
+    most = most < LOOK_MS ? most : LOOK_MS;
+    return MHD_get_timeout(loop->daemon, &ms) == MHD_YES && ms < most
         ? (int)ms
-        : LOOK_MS;
+        : (int)most;
+}
+
+/* Somebody waits at a socket. True: he is not to be looked at for a round. */
+static bool
+let_in(struct http_loop *loop, int listening, struct client *longest)
+{
+    if (loop->n_clients < CONNECTIONS_MAX) {
+        return !accept_one(loop, listening);
+    }
+    if (longest != NULL && longest->deadline_ns != NEVER) {
+        end_client(longest);
+    }
+    return false;
 }
 
 static void *
@@ -249,16 +297,19 @@ run(void *arg)
     }
     bool rests = false; /* without room nobody is let in for a round */
     for (;;) {
-        bool is_full = rests || loop->n_clients == CONNECTIONS_MAX;
+        struct client *longest = NULL;
+        uint64_t ms = loop->n_clients < CONNECTIONS_MAX
+            ? 0
+            : until_room_ms(loop, &longest);
+        unsigned n_looked = rests || ms > 0 ? 0 : loop->n_sockets;
         rests = false;
-        (void)poll(polled, 2 + (is_full ? 0 : loop->n_sockets), wait_ms(loop));
+        (void)poll(polled, 2 + n_looked, wait_ms(loop, ms > 0 ? ms : LOOK_MS));
         if ((polled[0].revents & POLLIN) != 0) {
             return NULL;
         }
-        for (unsigned i = 0; !is_full && i < loop->n_sockets; i++) {
-            if (polled[2 + i].revents != 0 &&
-                loop->n_clients < CONNECTIONS_MAX) {
-                rests |= !accept_one(loop, loop->socket[i]);
+        for (unsigned i = 0; i < n_looked; i++) {
+            if (polled[2 + i].revents != 0) {
+                rests |= let_in(loop, loop->socket[i], longest);
             }
         }
         (void)MHD_run(loop->daemon);

@@ -53,9 +53,12 @@ static const struct row rows[] = {
 static const struct {
     const char *family;
     enum figures_group group;
-    const char *begin, *help;
+    const char *begin;
+    enum unit unit;
+    const char *help;
 } histograms[] = {
-#define X(family, group, begin, help) {family, FIGURES_##group, begin, help},
+#define X(family, group, begin, unit, help)                                   \
+    {family, FIGURES_##group, begin, unit, help},
     METRICS_HISTOGRAMS(X)
 #undef X
 };
@@ -165,28 +168,31 @@ put_row(struct put *put, const struct row *row)
  * them. labels: with a comma behind, or "". */
 static void
 put_buckets(struct put *put, const char *family, const char *labels,
-    enum figures_group group, const char *begin, const char *sum)
+    enum figures_group group, const char *begin, enum unit unit,
+    const char *sum)
 {
     uint64_t below[BOUND_LAST + 2] = {0}, n = 0;
+    const unsigned first = unit == US ? BOUND_FIRST : 0;
+    const uint64_t whole = unit == US ? 1000000 : 1;
     struct figures_pair pair;
     size_t at = 0, len = strlen(begin);
     int labels_len = (int)strlen(labels) - (labels[0] != '\0');
     while (figures_next(put->figures, group, &at, &pair)) {
         if (pair.name_len > len && memcmp(pair.name, begin, len) == 0) {
             uint64_t bound = strtoull(pair.name + len, NULL, 10);
-            unsigned i = BOUND_FIRST;
+            unsigned i = first;
             while (i <= BOUND_LAST && UINT64_C(1) << i < bound) {
                 i++;
             }
             below[i] += strtoull(pair.value, NULL, 10);
         }
     }
-    for (unsigned i = BOUND_FIRST; i <= BOUND_LAST; i++) {
-        uint64_t us = (UINT64_C(1) << i) - 1;
+    for (unsigned i = first; i <= BOUND_LAST; i++) {
+        uint64_t most = (UINT64_C(1) << i) - 1;
         n += below[i];
         buf_addf(put->out,
             "%s_bucket{%sle=\"%" PRIu64 ".%06u\"} %" PRIu64 "\n", family,
-            labels, us / 1000000, (unsigned)(us % 1000000), n);
+            labels, most / whole, (unsigned)(most % whole), n);
     }
     n += below[BOUND_LAST + 1];
     buf_addf(
@@ -206,13 +212,13 @@ put_buckets(struct put *put, const char *family, const char *labels,
 
 static void
 put_histogram(struct put *put, const char *family, enum figures_group group,
-    const char *begin, const char *help)
+    const char *begin, enum unit unit, const char *help)
 {
     struct figures_pair pair;
     size_t at = 0;
     if (figures_next(put->figures, group, &at, &pair)) {
         say_family(put, family, HISTOGRAM, help);
-        put_buckets(put, family, "", group, begin, "");
+        put_buckets(put, family, "", group, begin, unit, "");
     }
 }
 
@@ -327,7 +333,7 @@ put_requests_of(
         labels, sizeof labels, "verb=\"%s\",path=\"%s\",", verb, path);
     (void)snprintf(name, sizeof name, "%s:%s:us_below_", verb, path);
     say_other(put, family);
-    put_buckets(put, family, labels, FIGURES_buckets, name, sum);
+    put_buckets(put, family, labels, FIGURES_buckets, name, US, sum);
 }
 
 static void
@@ -373,7 +379,7 @@ metrics_put(enum metrics_form form, const struct figures *figures,
     }
     for (size_t i = 0; i < sizeof histograms / sizeof histograms[0]; i++) {
         put_histogram(&put, histograms[i].family, histograms[i].group,
-            histograms[i].begin, histograms[i].help);
+            histograms[i].begin, histograms[i].unit, histograms[i].help);
     }
     put_requests(&put, "tallyd_request_seconds");
     put_loops(&put, "tallyd_loop_lag_p99_seconds", ":lag:p99_us");

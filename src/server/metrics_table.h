@@ -92,7 +92,9 @@
     X("tallyd_login_failures", COUNTER, "", general, "auth_errors", ONE,      \
         "Logins that were refused.")                                          \
     X("tallyd_tls_handshake_errors", COUNTER, "", general,                    \
-        "ssl_handshake_errors", ONE, "TLS handshakes that failed.")
+        "ssl_handshake_errors", ONE, "TLS handshakes that failed.")           \
+    X("tallyd_lock_wait_seconds", COUNTER, "", counters, "lock_wait_us", US,  \
+        "How long workers slept for locks of shards, all together.")
 
 #define METRICS_OF_MEMORY(X)                                                  \
     X("tallyd_resident_bytes", GAUGE, "", memory, "resident", ONE,            \
@@ -149,6 +151,12 @@
         "Bytes of all log files.")                                            \
     X("tallyd_log_pinned_bytes", GAUGE, "", wal, "pinned_bytes", ONE,         \
         "Of these, those only kept for readers of the log.")                  \
+    X("tallyd_log_archived_files", COUNTER, "", wal, "archived_files", ONE,   \
+        "Log files copied to --wal-archive.")                                 \
+    X("tallyd_log_archive_failures", COUNTER, "", wal, "archive_failures",    \
+        ONE, "Times that one could not be copied.")                           \
+    X("tallyd_log_archive_failing", GAUGE, "", wal, "archive_failing", ONE,   \
+        "1 while the next one cannot be: log files are kept.")                \
     X("tallyd_missing_files", COUNTER, "", wal, "missing_files", ONE,         \
         "Files of the directory that others removed or changed.")             \
     X("tallyd_foreign_manifest", GAUGE, "", wal, "foreign_manifest", ONE,     \
@@ -183,6 +191,10 @@
         "Bytes of these.")                                                    \
     X("tallyd_cold_seals_pressed", COUNTER, "", cold, "seals_pressed", ONE,   \
         "Of the ranges, those written in haste.")                             \
+    X("tallyd_cold_seal_all_records", GAUGE, "", cold, "seal_all_records",    \
+        ONE, "Records that `seal NAME all` found in memory; 0: none runs.")   \
+    X("tallyd_cold_seal_done_records", GAUGE, "", cold, "seal_done_records",  \
+        ONE, "Of these, those that are in the cold tier.")                    \
     X("tallyd_cold_seal_failures", COUNTER, "", cold, "seal_failures", ONE,   \
         "Ranges that could not be written.")                                  \
     X("tallyd_cold_reheats", COUNTER, "", cold, "reheats", ONE,               \
@@ -230,14 +242,22 @@
     X("tallyd_etcd_unreachable_seconds", GAUGE, "", replication,              \
         "etcd_unreachable_ms", MS, "How long etcd has been out of reach.")
 
-/* Histograms: family, group, what the names of the figures begin with, help. */
+/* Histograms: family, group, what the names of the figures begin with, unit of
+ * what they are below, help. */
 #define METRICS_HISTOGRAMS(X)                                                 \
-    X("tallyd_log_sync_seconds", wal, "sync_us_below_", "Syncs of the log.")  \
-    X("tallyd_cold_read_seconds", cold, "read_us_below_",                     \
+    X("tallyd_log_sync_seconds", wal, "sync_us_below_", US,                   \
+        "Syncs of the log.")                                                  \
+    X("tallyd_log_synced_seconds", wal, "synced_us_below_", US,               \
+        "From the oldest change that a sync of the log covers to its end.")   \
+    X("tallyd_log_batch_bytes", wal, "batch_bytes_below_", ONE,               \
+        "Bytes of a batch of the log: what is committed together.")           \
+    X("tallyd_log_batch_appends", wal, "batch_appends_below_", ONE,           \
+        "Appends in a batch of the log.")                                     \
+    X("tallyd_cold_read_seconds", cold, "read_us_below_", US,                 \
         "Reads of a block of the cold tier.")                                 \
     X("tallyd_replication_commit_seconds", replication, "commit_us_below_",   \
-        "Of a primary: from a change to its commit.")                         \
-    X("tallyd_replication_apply_seconds", replication, "lag_us_below_",       \
+        US, "Of a primary: from a change to its commit.")                     \
+    X("tallyd_replication_apply_seconds", replication, "lag_us_below_", US,   \
         "Of a replica: from a batch to its being shown.")
 
 /* What is not of one figure: family, type, help. */

@@ -336,7 +336,7 @@ start_workers(struct server *server)
         .commit_timeout_ms = (uint64_t)options->commit_timeout_s * MS_PER_S,
         .shake_timeout_ms = WORKER_SHAKE_MS,
         .stop_timeout_ms = WORKER_STOP_MS,
-        .slow_ns = (uint64_t)options->slow_ms * NS_PER_MS,
+        .slow_ms = atomic_load(&server->admin.slow_ms),
     };
     ASSERT(options->threads <= WORKERS_MAX);
     conn_rooms_init(&server->rooms, options->request_memory,

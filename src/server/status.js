@@ -31,6 +31,7 @@ const MAPS = [
   ...["get", "set", "incr", "decr", "delete", "touch", "other"].map(
     (verb) => [verb, "buckets", new RegExp(`^${verb}:[a-z]+:us_below_`)]),
   ["syncs of the log", "wal", "sync_us_below_"],
+  ["changes, until they are synced", "wal", "synced_us_below_"],
   ["reads of the cold tier", "cold", "read_us_below_"],
   ["commits by replicas", "replication", "commit_us_below_"],
 ];
@@ -292,6 +293,9 @@ function showTiers(now) {
     ["cold reads a second", count(latest("cold", ["reads"]))],
     ["of lookups, in the cache", lookups > 0
       ? `${(100 * hits / lookups).toFixed(0)} %` : "–"],
+    ["seal all", !cold.seal_all_records ? undefined
+      : `${cold.seal_percent} %, ${count(cold.seal_done_records)} of ` +
+        `${count(cold.seal_all_records)} records`],
     ["blocks that wait to be read", count(cold.queued)],
     ["calls that waited for room", count(cold.room_waits)],
     ["state", cold.state],

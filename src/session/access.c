@@ -63,6 +63,7 @@ class_of_admin(const struct request *request, const char *bytes)
     case TEXT_ADMIN_MEMLIMIT:
     case TEXT_ADMIN_SHUTDOWN:
     case TEXT_ADMIN_KILL:
+    case TEXT_ADMIN_SLOW:
     case TEXT_ADMIN_CERTS:
     case TEXT_ADMIN_TIME_STOP:
     case TEXT_ADMIN_TIME_GO:

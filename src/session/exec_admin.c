@@ -269,12 +269,22 @@ begin_watch(struct session *session, const struct text_admin *command,
     return EXEC_DONE;
 }
 
+/* For the log: who has ended another connection, or changed what is slow. */
 static void
-audit_kill(struct session *session, const struct text_admin *command)
+audit(struct session *session, const struct text_admin *command)
 {
     char text[AUDIT_TEXT_BYTES];
-    int n = snprintf(text, sizeof text, "kill conn %" PRIu64, command->conn);
-    exec__audit(session, AUDIT_DROPPED, text, (size_t)n);
+    int n = 0;
+    if (command->error != NULL) {
+        return;
+    }
+    if (command->op == TEXT_ADMIN_KILL) {
+        n = snprintf(text, sizeof text, "kill conn %" PRIu64, command->conn);
+        exec__audit(session, AUDIT_DROPPED, text, (size_t)n);
+    } else if (command->op == TEXT_ADMIN_SLOW) {
+        n = snprintf(text, sizeof text, "slow %" PRIu64, command->slow_ms);
+        exec__audit(session, AUDIT_DONE, text, (size_t)n);
+    }
 }
 
 enum exec_step
@@ -293,8 +303,8 @@ exec__admin(struct session *session, const char *bytes, struct exec_turn *turn)
     if (line == NULL && command.op == TEXT_ADMIN_SHUTDOWN) {
         exec__audit(session, AUDIT_DROPPED, "shutdown", strlen("shutdown"));
     }
-    if (command.op == TEXT_ADMIN_KILL && command.error == NULL) {
-        audit_kill(session, &command);
+    if (admin->command_fn != NULL) {
+        audit(session, &command);
     }
     if (line == NULL) {
         return command.op == TEXT_ADMIN_SHUTDOWN

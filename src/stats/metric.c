@@ -8,7 +8,7 @@
 
 static const char *const names[METRIC_COUNT] = {
 #define X(name, text) #name,
-    METRIC_GENERAL(X) METRIC_COUNTERS(X)
+    METRIC_GENERAL(X) METRIC_COUNTERS(X) METRIC_TIMES(X)
 #undef X
 };
 

@@ -94,9 +94,13 @@
     X(tls_slow_handshakes, "connections closed: TLS handshake not in time")   \
     X(tls_crowded_out, "connections closed: too many TLS handshakes")
 
+/* Shown with these; their metrics are in seconds (server/metrics_table.h). */
+#define METRIC_TIMES(X)                                                       \
+    X(lock_wait_us, "microseconds that workers slept for locks of shards")
+
 enum metric {
 #define X(name, text) METRIC_##name,
-    METRIC_GENERAL(X) METRIC_COUNTERS(X)
+    METRIC_GENERAL(X) METRIC_COUNTERS(X) METRIC_TIMES(X)
 #undef X
         METRIC_COUNT
 };

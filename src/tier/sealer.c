@@ -32,6 +32,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/give_way.h"
+#include "engine/engine_extents.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -374,6 +375,62 @@ seal_slot(struct sealer *sealer, struct store_seal *call, unsigned slot)
     return err == 0 && is_stopping(sealer) ? ERR_CLOSED : err;
 }
 
+/* ---- how far a call is ---- */
+
+static uint64_t
+sealed_records(const struct sealer *sealer)
+{
+    /* relaxed: a figure */
+    return atomic_load_explicit(
+        &sealer->seal.stats.seal_hot_records, memory_order_relaxed);
+}
+
+static void
+begin_progress(struct sealer *sealer, const uint8_t *slot, unsigned n)
+{
+    uint64_t all = 0;
+    for (unsigned i = 0; i < n; i++) {
+        for (unsigned k = 0; k < sealer->seal.n_shards; k++) {
+            all +=
+                engine_count(sealer->seal.engine, slot[i], k, 0, UINT64_MAX);
+        }
+    }
+    /* relaxed, here and below: figures */
+    atomic_store_explicit(&sealer->progress.before, sealed_records(sealer),
+        memory_order_relaxed);
+    atomic_store_explicit(
+        &sealer->progress.begun_ns, time_ns(sealer), memory_order_relaxed);
+    atomic_store_explicit(&sealer->progress.all, all, memory_order_relaxed);
+}
+
+static void
+end_progress(struct sealer *sealer)
+{
+    atomic_store_explicit(&sealer->progress.all, 0, memory_order_relaxed);
+}
+
+void
+sealer_progress(const struct sealer *sealer, struct seal_progress_now *out)
+{
+    const struct seal_progress *progress = &sealer->progress;
+    /* relaxed, all: figures of moments that may differ a little */
+    uint64_t all = atomic_load_explicit(&progress->all, memory_order_relaxed);
+    uint64_t before =
+        atomic_load_explicit(&progress->before, memory_order_relaxed);
+    uint64_t begun_ns =
+        atomic_load_explicit(&progress->begun_ns, memory_order_relaxed);
+    uint64_t now = sealed_records(sealer), now_ns = time_ns(sealer);
+    *out = (struct seal_progress_now){.all = all};
+    if (all == 0 || now <= before) {
+        return;
+    }
+    out->done = now - before < all ? now - before : all;
+    double share = (double)out->done / (double)all;
+    uint64_t ms = now_ns > begun_ns ? (now_ns - begun_ns) / NS_PER_MS : 0;
+    out->percent = (unsigned)(100 * share);
+    out->left_ms = (uint64_t)((double)ms / share) - ms;
+}
+
 /* The counter, and the pairs of its members. */
 static int
 seal_all(struct sealer *sealer, struct store_seal *call)
@@ -381,12 +438,14 @@ seal_all(struct sealer *sealer, struct store_seal *call)
     uint8_t slot[SCHEMA_COLUMNS_MAX + 1];
     unsigned n;
     int err = take_slots(sealer, call, slot, &n);
+    begin_progress(sealer, slot, err == 0 ? n : 0);
     for (unsigned i = 0; err == 0 && i < n; i++) {
         err = seal_slot(sealer, call, slot[i]);
         if (err == ERR_GONE && i > 0) { /* of a column that was dropped */
             err = look_at_slot(sealer, call, slot[0]);
         }
     }
+    end_progress(sealer);
     return err;
 }
 

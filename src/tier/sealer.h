@@ -15,6 +15,22 @@
 
 enum { SEALER_MAGIC = 0x1d70c5b4 };
 
+/* How far `seal NAME all` is: figures, written by the sealer's thread, in an
+ * order that nobody relies on. */
+struct seal_progress {
+    _Atomic uint64_t all;      /* records that it found in memory; 0: none is
+                                * under way */
+    _Atomic uint64_t before;   /* seal_hot_records when it began */
+    _Atomic uint64_t begun_ns; /* of the clock of durable's configuration */
+};
+
+/* The same for who asks: all 0 where none is under way. */
+struct seal_progress_now {
+    uint64_t all, done; /* records; done is at most all */
+    unsigned percent;   /* 0..100 */
+    uint64_t left_ms;   /* as it went so far; 0: not known yet */
+};
+
 /* The thread that moves ranges to the cold tier: as the hot tables approach
  * their budget, and on command; and that sees to those that are there. Part of
  * the store; nobody else calls it. */
@@ -38,7 +54,12 @@ struct sealer {
     pthread_cond_t changed; /* that, or stopping */
     struct call_queue queue;
     _Atomic bool stopping;
+    struct seal_progress progress;
 };
+
+/* Any thread. */
+void sealer_progress(
+    const struct sealer *sealer, struct seal_progress_now *out);
 
 /* Starts the thread; all that seal names must outlive it. The caller has filled
  * seal, checkpointer and hot_bytes. 0 or ERR_NO_THREAD. */

@@ -158,6 +158,7 @@ static void
 put_states(struct tier *tier, const struct lines *lines)
 {
     struct seal_states states;
+    struct seal_progress_now progress;
     enum tidier_state state = tidier_state(&tier->sealer.tidier);
     seal_pick__states(&tier->sealer.seal, &states);
 #define X(name, text) put(lines, #name, states.name);
@@ -167,6 +168,11 @@ put_states(struct tier *tier, const struct lines *lines)
     put(lines, "ranges_sealing",
         atomic_load_explicit(
             &tier->sealer.seal.is_running, memory_order_relaxed));
+    sealer_progress(&tier->sealer, &progress);
+    put(lines, "seal_all_records", progress.all);
+    put(lines, "seal_done_records", progress.done);
+    put(lines, "seal_percent", progress.percent);
+    put(lines, "seal_left_ms", progress.left_ms);
     put(lines, "ranges_merging", state == TIDIER_SEALING);
     put(lines, "ranges_heating", state == TIDIER_HEATING);
 }

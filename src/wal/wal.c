@@ -477,6 +477,9 @@ wal_stats(struct wal *wal, struct wal_stats *out)
     *out = wal->stats;
     out->appends = wal->stream.appends + wal->stream.n_appends;
     out->replaced = wal->stream.replaced + wal->stream.n_replaced;
+    memcpy(out->batch_bytes, wal->stream.of_bytes, sizeof out->batch_bytes);
+    memcpy(
+        out->batch_appends, wal->stream.of_appends, sizeof out->batch_appends);
     out->bytes = wal->stream.appended;
     out->unsynced_bytes = wal__unsynced(wal);
     uint64_t oldest = wal__oldest_ns(wal);

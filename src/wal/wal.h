@@ -169,7 +169,7 @@ void wal_unlisten(struct wal *wal, struct wal_listener *listener);
  * without a lock that they take. */
 void wal_tell(struct wal *wal);
 
-enum { WAL_LATENCIES = 32 /* powers of two of microseconds */ };
+enum { WAL_LATENCIES = 32 /* powers of two: of microseconds, of bytes */ };
 
 /* Figures of one moment. Marks are not in those of batches and of what is not
  * synced. */
@@ -200,8 +200,21 @@ struct wal_stats {
 #define X(name, text) uint64_t name;
     WAL_STATS(X)
 #undef X
-    uint64_t sync_us[WAL_LATENCIES]; /* syncs that took < 2^i us */
+    uint64_t sync_us[WAL_LATENCIES]; /* syncs that took < 2^i us, */
+    /* whose oldest change had waited < 2^i us when they were done; */
+    uint64_t synced_us[WAL_LATENCIES];
+    uint64_t batch_bytes[WAL_LATENCIES];   /* batches of < 2^i bytes, */
+    uint64_t batch_appends[WAL_LATENCIES]; /* of < 2^i appends */
 };
+
+/* Of those the i that a number counts for: the first with number < 2^i, or the
+ * last one. */
+static inline unsigned
+wal_latency_of(uint64_t number)
+{
+    unsigned i = number == 0 ? 0 : 64 - (unsigned)__builtin_clzll(number);
+    return i < WAL_LATENCIES ? i : WAL_LATENCIES - 1;
+}
 
 void wal_stats(struct wal *wal, struct wal_stats *out);
 

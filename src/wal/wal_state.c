@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 
-enum { NS_PER_MS = 1000000 };
+enum { NS_PER_MS = 1000000, NS_PER_US = 1000 };
 
 void
 wal__wake(struct wal *wal)
@@ -221,6 +221,13 @@ wal__set_synced(struct wal *wal, const struct wal_mark *mark)
     lock_assert_held(&wal->lock);
     struct wal_stream *stream = &wal->stream;
     wal__set_durable(wal, mark);
+    if (wal->syncing_ns != 0) {
+        uint64_t now_ns = wal__now_ns(wal);
+        uint64_t us = now_ns > wal->syncing_ns
+            ? (now_ns - wal->syncing_ns) / NS_PER_US
+            : 0;
+        wal->stats.synced_us[wal_latency_of(us)]++;
+    }
     wal->syncing_ns = 0;
     if (stream->appended == mark->stream) { /* perhaps for long */
         wal->idle_ns = wal__now_ns(wal) + wal->config.idle_ms * NS_PER_MS;

@@ -143,6 +143,8 @@ wal__stream_close(struct wal_stream *stream)
     stream->seq++;
     stream->is_noting = stream->seq % WAL_NOTED_BATCHES == 0 ||
         stream->n_replaced * (uint64_t)WAL_REPEATS > stream->n_appends;
+    stream->of_bytes[wal_latency_of(len)]++;
+    stream->of_appends[wal_latency_of(stream->n_appends)]++;
     stream->appends += stream->n_appends;
     stream->replaced += stream->n_replaced;
     stream->n_appends = 0;

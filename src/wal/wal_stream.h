@@ -70,6 +70,8 @@ struct wal_stream {
     size_t open_at;             /* of its header in tail */
     struct wal_mark closed;     /* behind the last batch that takes none */
     uint64_t appends, replaced; /* the sums of closed batches */
+    uint64_t of_bytes[WAL_LATENCIES];   /* how many of them had < 2^i bytes */
+    uint64_t of_appends[WAL_LATENCIES]; /* and appends */
     struct wal_latest latest[1 << WAL_LATEST_BITS]; /* those of this era */
 };
 

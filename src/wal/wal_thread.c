@@ -160,7 +160,6 @@ sync_file(struct wal *wal)
     struct wal_failure failure = {
         "sync", 0, wal->file.head.number, false, false};
     struct wal_file file = wal->file;
-    unsigned log2 = 0;
     wal__unlock(wal);
     uint64_t begun_ns = clock_monotonic_ns();
     failure.err = disk->calls->sync(disk, file.fd);
@@ -171,13 +170,10 @@ sync_file(struct wal *wal)
         say_spoilt(wal, failure.number);
     }
     uint64_t us = (clock_monotonic_ns() - begun_ns) / NS_PER_US;
-    while (log2 < WAL_LATENCIES - 1 && us >> log2 != 0) {
-        log2++;
-    }
     wal__lock(wal);
     wal->stats.syncs++;
     wal->stats.removed_files += is_gone;
-    wal->stats.sync_us[log2]++;
+    wal->stats.sync_us[wal_latency_of(us)]++;
     if (failure.err != 0) {
         wal__fail(wal, &failure);
     } else {

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import threading
+import time
 
 import server
 
@@ -69,3 +70,28 @@ class Fake:
                     answer = self.answers.get(line) or self.other(line)
                     lines.write(answer.replace("\n", "\r\n") + "\r\n")
                     lines.flush()
+
+
+class Endless(Fake):
+    """Whatever it is asked, it answers with that for ever; pause_s between two
+    of it."""
+
+    def __init__(self, piece, pause_s=0):
+        super().__init__()
+        self.piece = piece
+        self.pause_s = pause_s
+
+    def accept(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            with connection:
+                try:
+                    connection.recv(1)
+                    while True:
+                        connection.sendall(self.piece)
+                        time.sleep(self.pause_s)
+                except OSError:
+                    pass

@@ -63,6 +63,7 @@ static const struct sample samples[] = {
     S(STATS, WRITER, "stats detail on"),
     S(STATS, WRITER, "stats  detail  off"),
     S(ADMIN, WRITER, "cache_memlimit 100"),
+    S(ADMIN, WRITER, "slow 10"),
     S(ADMIN, WRITER, "shutdown"),
     S(ADMIN, WRITER, "shutdown graceful"),
     S(ADMIN, WRITER, "lru_crawler crawl all"),

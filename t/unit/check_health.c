@@ -15,7 +15,7 @@ fill(struct figures *figures)
 {
     static const char *const texts[FIGURES_GROUPS_COUNT] = {
         [FIGURES_general] = STAT("max_connections", "1024")
-            STAT("curr_connections", "10") "END\r\n",
+            STAT("curr_connections", "10") STAT("threads", "4") "END\r\n",
         [FIGURES_memory] = STAT("hot_limit", "104857600")
             STAT("hot_used", "83886080") "END\r\n",
         [FIGURES_wal] = STAT("state", "writable") STAT("unsynced_ms", "900")
@@ -218,8 +218,15 @@ START_TEST(test_grown)
         {{.read_failures = 1}, {.read_failures = 0}, "1 reads", "disk"},
         {{.checkpoint_failures = 1}, {.checkpoint_failures = 0},
             "1 checkpoints failed", "log"},
-        {{.slow_by_lock = 10}, {.slow_by_lock = 9}, "lock of a shard",
+        {{.slow_by_lock = 10, .lock_wait_us = 12000000, .uptime_s = 60},
+            {.slow_by_lock = 9, .lock_wait_us = 12000000, .uptime_s = 60},
+            "10 commands of the last minute were slow since they waited for "
+            "the lock of a shard, and so did the workers for 5 %",
             "stats slow"},
+        /* a fast import: many wait, and none for long */
+        {{.slow_by_lock = 5000, .lock_wait_us = 12000000, .uptime_s = 60},
+            {.slow_by_lock = 5000, .lock_wait_us = 11999999, .uptime_s = 60},
+            "lock of a shard", "stats slow"},
         {{.seal_failures = 1}, {.seal_failures = 0}, "1 ranges", "log"},
     };
     struct figures figures;
@@ -283,6 +290,48 @@ START_TEST(test_now)
         expect(&facts, HEALTH_READY, rows[i].words, "");
         say(&figures, rows[i].group, rows[i].fine);
         expect(&facts, HEALTH_READY, NULL, NULL);
+    }
+    figures_fini(&figures);
+}
+END_TEST
+
+/* What is so for a moment is not told; what is so at each look for
+ * HEALTH_HOLD_S is, from then on and until it is over. */
+START_TEST(test_moments)
+{
+    static const struct {
+        enum figures_group group;
+        const char *bad, *fine, *words;
+    } rows[] = {
+        {FIGURES_cold, STAT("queued", "16"), STAT("queued", "15"),
+            "16 blocks now"},
+        {FIGURES_replication, STAT("stuck", "term"), STAT("stuck", "no"),
+            "cannot become"},
+        {FIGURES_replication, STAT("etcd_unreachable_ms", "1"),
+            STAT("etcd_unreachable_ms", "0"), "etcd has been out of reach"},
+    };
+    struct figures figures;
+    fill(&figures);
+    struct health_facts facts = facts_of(&figures);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct health_stands stands = {.is_so = {false}};
+        facts.stands = &stands;
+        for (unsigned s = 0; s < 4 * HEALTH_HOLD_S; s++) {
+            /* a look before its time finds that it is over for a moment */
+            bool is_over = s == HEALTH_HOLD_S - 1;
+            unsigned since = is_over || s < HEALTH_HOLD_S ? 0 : HEALTH_HOLD_S;
+            say(&figures, rows[i].group, is_over ? rows[i].fine : rows[i].bad);
+            facts.now_s = 1000 + s;
+            health_look(&facts, &stands);
+            expect(&facts, HEALTH_READY,
+                since != 0 && s - since >= HEALTH_HOLD_S ? rows[i].words
+                                                         : NULL,
+                "");
+        }
+        say(&figures, rows[i].group, rows[i].fine);
+        health_look(&facts, &stands);
+        expect(&facts, HEALTH_READY, NULL, NULL);
+        facts.stands = NULL;
     }
     figures_fini(&figures);
 }
@@ -353,7 +402,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_states, test_faults, test_group,
-        test_replica, test_grown, test_now, test_counted, test_past,
-        test_pairs};
+        test_replica, test_grown, test_now, test_moments, test_counted,
+        test_past, test_pairs};
     return run_tests("health", tests, COUNT_OF(tests));
 }

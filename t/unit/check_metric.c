@@ -14,7 +14,7 @@ START_TEST(test_names)
 {
     static const char *const texts[METRIC_COUNT] = {
 #define X(name, text) text,
-        METRIC_GENERAL(X) METRIC_COUNTERS(X)
+        METRIC_GENERAL(X) METRIC_COUNTERS(X) METRIC_TIMES(X)
 #undef X
     };
     ck_assert_str_eq(metric_name(METRIC_cmd_get), "cmd_get");

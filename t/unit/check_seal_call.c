@@ -224,6 +224,32 @@ START_TEST(test_schema)
 }
 END_TEST
 
+/* What is told of how far it is, while it goes on and no longer. */
+START_TEST(test_progress)
+{
+    struct rig rig;
+    begin(&rig);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seal_all_records"), 0);
+    seal_two(&rig);
+    uint64_t done = rig_cold_stat(&rig, "seal_hot_records");
+    ck_assert_uint_gt(done, 0);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seal_all_records"), RIG_IDS);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seal_done_records"), done);
+    ck_assert_uint_eq(
+        rig_cold_stat(&rig, "seal_percent"), done * 100 / RIG_IDS);
+    fake_disk_let_go(rig.fake);
+    ck_assert_int_eq(rig_seal_wait(&rig), 0);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seal_all_records"), 0);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seal_done_records"), 0);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seal_percent"), 0);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seal_left_ms"), 0);
+    /* the next one begins at 0, and has nothing to do */
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seal_all_records"), 0);
+    rig_end(&rig);
+}
+END_TEST
+
 /* With cold=never nothing is sealed, whoever asks for it. */
 START_TEST(test_never)
 {
@@ -248,6 +274,6 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_crash, test_stop, test_damage,
-        test_no_read, test_no_write, test_schema, test_never};
+        test_no_read, test_no_write, test_schema, test_progress, test_never};
     return run_tests("seal call", tests, COUNT_OF(tests));
 }

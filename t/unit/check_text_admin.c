@@ -83,6 +83,14 @@ static const struct {
     {"extstore drop_unread x", TEXT_ADMIN_SETTINGS, "ERROR"},
     {"debugtime 2147483648", TEXT_ADMIN_TIME_SHIFT, "ERROR"},
     {"watch nothing", TEXT_ADMIN_WATCH, "ERROR"},
+    {"slow", TEXT_ADMIN_SLOW,
+        "CLIENT_ERROR slow wants milliseconds, 0 to 3600000"},
+    {"slow 1 2", TEXT_ADMIN_SLOW,
+        "CLIENT_ERROR slow wants milliseconds, 0 to 3600000"},
+    {"slow -1", TEXT_ADMIN_SLOW,
+        "CLIENT_ERROR slow wants milliseconds, 0 to 3600000"},
+    {"slow 3600001", TEXT_ADMIN_SLOW,
+        "CLIENT_ERROR slow wants milliseconds, 0 to 3600000"},
     /* more words than a line may have, all of them right */
     {"watch evictions evictions evictions evictions evictions evictions "
      "evictions evictions evictions evictions evictions evictions",

@@ -73,6 +73,10 @@ START_TEST(test_group)
     ck_assert_uint_eq(stats.written_seq, 2);
     ck_assert_uint_eq(stats.file_bytes, FRAME_FILE_BYTES + stats.bytes);
     ck_assert_uint_eq(stats.live_bytes, stats.file_bytes);
+    /* two appends, and one: 2 < 2^2, 1 < 2^1; bytes with the header */
+    ck_assert_uint_eq(stats.batch_appends[2], 1);
+    ck_assert_uint_eq(stats.batch_appends[1], 1);
+    ck_assert_uint_eq(stats.batch_bytes[6], 2); /* 40 and 48 */
     ck_assert_uint_eq(rig_walk(&rig).n, 3);
     ck_assert_int_eq(rig_close(&rig), 0);
     rig_fini(&rig);
@@ -443,9 +447,29 @@ START_TEST(test_late_sync)
     ck_assert_uint_eq(rig_stats(&rig).synced_seq, 0);
     fake_disk_let_go(rig.fake);
     ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+    /* each sync is told by how long its oldest change had waited */
+    struct wal_stats stats = rig_stats(&rig);
+    uint64_t synced = 0;
+    for (unsigned i = 0; i < WAL_LATENCIES; i++) {
+        synced += stats.synced_us[i];
+    }
+    ck_assert_uint_ge(synced, 1);
     ck_assert_int_eq(rig_close(&rig), 0);
     ck_assert_uint_eq(rig_walk(&rig).n, rig.n);
     rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(test_buckets)
+{
+    ck_assert_uint_eq(wal_latency_of(0), 0);
+    ck_assert_uint_eq(wal_latency_of(1), 1);
+    ck_assert_uint_eq(wal_latency_of(2), 2);
+    ck_assert_uint_eq(wal_latency_of(3), 2);
+    ck_assert_uint_eq(wal_latency_of(4), 3);
+    ck_assert_uint_eq(
+        wal_latency_of(UINT64_C(1) << (WAL_LATENCIES - 2)), WAL_LATENCIES - 1);
+    ck_assert_uint_eq(wal_latency_of(UINT64_MAX), WAL_LATENCIES - 1);
 }
 END_TEST
 
@@ -812,9 +836,9 @@ main(void)
 {
     const TTest *const tests[] = {test_round_trip, test_group, test_parted,
         test_sizes, test_always, test_beside_write, test_slow_write,
-        test_allocate, test_late_sync, test_unsynced_max, test_hangs,
-        test_none_late, test_rotate, test_orphans, test_long, test_cut,
-        test_reopen, test_no_commit, test_mark, test_mark_lost, test_followed,
-        test_note_behind_torn};
+        test_allocate, test_late_sync, test_buckets, test_unsynced_max,
+        test_hangs, test_none_late, test_rotate, test_orphans, test_long,
+        test_cut, test_reopen, test_no_commit, test_mark, test_mark_lost,
+        test_followed, test_note_behind_torn};
     return run_tests("wal", tests, COUNT_OF(tests));
 }
