@@ -342,14 +342,29 @@ rows_put_end(
 
 /* ---- csv and tsv ---- */
 
-/* The next field, of a line that has one. False where quotes are wrong. */
+/* The quote that ends a field, which begins behind at; RFC 4180: two of them are
+ * one of the field. NULL: there is none. */
+static const char *
+end_of_quoted(const char *at, const char *end)
+{
+    while ((at = memchr(at, '"', (size_t)(end - at))) != NULL) {
+        if (at + 1 == end || at[1] != '"') {
+            return at;
+        }
+        at += 2;
+    }
+    return NULL;
+}
+
+/* The next field, of a line that has one. Two quotes that stand for one stay
+ * two: no number and no name has any. False where quotes are wrong. */
 static bool
 field(bool is_csv, struct span *text, struct span *out, bool *is_last)
 {
     const char *end;
     char mark = is_csv ? ',' : '\t';
     if (is_csv && text->len > 0 && *text->at == '"') {
-        end = memchr(text->at + 1, '"', text->len - 1);
+        end = end_of_quoted(text->at + 1, text->at + text->len);
         if (end == NULL) {
             return false;
         }

@@ -12,8 +12,10 @@
  * opened there (watched), and those with a name that begins with it or is
  * relative to a watched directory. All threads count together; row 0 counts
  * all calls of any kind that change something. Calls on segments (*.seg and
- * *.seg.new) count in a row of their own too; of reads only those of segments
- * count, and only as such. */
+ * *.seg.new) count in a row of their own too; reads of segments, and of other
+ * files there, count as such only. So does each mmap of memory as large as a
+ * chunk of the counters' is (base/arena.h), which a worker asks for under a
+ * shard's lock. */
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -43,6 +45,8 @@ enum call {
     UNLINK,
     SEGMENT, /* any call that changes one */
     READ,    /* of a segment */
+    LOAD,    /* a read of another file */
+    MAP,     /* memory */
     CALLS
 };
 
@@ -71,7 +75,12 @@ struct control {
     struct row row[CALLS];
 };
 
-enum { FDS = 1 << 16, PATH_BYTES = 4096, LOOK_NS = 1000 * 1000 };
+enum {
+    FDS = 1 << 16,
+    PATH_BYTES = 4096,
+    LOOK_NS = 1000 * 1000,
+    CHUNK_BYTES = 2 << 20
+};
 
 /* What a file descriptor is of. */
 enum watch { NOBODYS, WATCHED, WATCHED_SEGMENT };
@@ -184,10 +193,10 @@ static struct row *
 meet(enum call call, bool on_segment)
 {
     struct row *met = count_in(call, NULL);
-    if (call != READ) {
+    if (call < READ) {
         met = count_in(ANY, met);
     }
-    if (call != READ && on_segment) {
+    if (call < READ && on_segment) {
         met = count_in(SEGMENT, met);
     }
     return met;
@@ -472,10 +481,10 @@ read_or_not(int fd, void *bytes, size_t len, off_t at)
 {
     ssize_t (*real)(int, void *, size_t, off_t) =
         REAL(ssize_t(*)(int, void *, size_t, off_t), "pread");
-    if (!is_segment(fd)) {
+    if (!is_watched(fd)) {
         return real(fd, bytes, len, at);
     }
-    struct row *row = meet(READ, true);
+    struct row *row = meet(is_segment(fd) ? READ : LOAD, true);
     long result;
     if (before(row, &result)) {
         return result;
@@ -509,6 +518,19 @@ ssize_t
 __pread64_chk(int fd, void *bytes, size_t len, off_t at, size_t size)
 {
     return len > size ? (abort(), -1) : read_or_not(fd, bytes, len, at);
+}
+
+/* Memory, which can be held only. */
+
+void *
+mmap(void *address, size_t len, int protection, int flags, int fd, off_t at)
+{
+    if (control != NULL && (flags & MAP_ANONYMOUS) != 0 &&
+        len == CHUNK_BYTES) {
+        (void)meet(MAP, false);
+    }
+    return REAL(void *(*)(void *, size_t, int, int, int, off_t), "mmap")(
+        address, len, protection, flags, fd, at);
 }
 
 /* Syncing and the rest: calls that return 0 or -1. */
