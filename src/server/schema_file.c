@@ -123,6 +123,22 @@ say_change(const struct schema *schema, const struct schema_edit *edit,
     buf_fini(&line);
 }
 
+/* True where a column that is there has the suffix of the one that edit adds,
+ * under another name: it may have had that one before. */
+static bool
+may_be_renamed(const struct schema *schema, const struct schema_edit *edit)
+{
+    const struct schema_name *name = &edit->column.name;
+    const struct schema_name *suffix = &edit->column.suffix;
+    struct schema_target target;
+    return edit->op == SCHEMA_ADD_COLUMN && !edit->is_key && suffix->len > 0 &&
+        !schema_find(schema, name->text, name->len, &target) &&
+        schema_find(schema, suffix->text, suffix->len, &target) &&
+        target.column != NULL && !target.is_unread &&
+        strcmp(target.counter->name.text, edit->counter.name.text) == 0 &&
+        strcmp(target.column->name.text, suffix->text) != 0;
+}
+
 /* What is there in place of what a line would add. */
 static void
 say_existing(const struct schema *schema, const struct schema_edit *edit,
@@ -136,7 +152,12 @@ say_existing(const struct schema *schema, const struct schema_edit *edit,
         buf_addf(more,
             "; the server has \"%.*s\": write the same, or another name",
             (int)line.len, line.data);
-        say_change(schema, edit, more);
+        if (err == ERR_NAME_TAKEN && may_be_renamed(schema, edit)) {
+            buf_addf(more, "; was %s renamed? Then write its new name",
+                edit->column.name.text);
+        } else {
+            say_change(schema, edit, more);
+        }
     }
     buf_fini(&line);
 }
