@@ -65,8 +65,7 @@
         "column")                                                             \
     X(CHANGE_KEY, "a primary key cannot be changed")                          \
     X(CHANGE_WIDTH,                                                           \
-        "max= and hint= can be changed of a number that no mark is about: "   \
-        "add a column")                                                       \
+        "max= and hint= can be changed of a number that no mark is about")    \
     X(CHANGE_DOWN, "max can only grow")                                       \
     X(CHANGE_COLD,                                                            \
         "cold=never is for a new counter, records of this one may be on "     \
