@@ -12,10 +12,9 @@
  * opened there (watched), and those with a name that begins with it or is
  * relative to a watched directory. All threads count together; row 0 counts
  * all calls of any kind that change something. Calls on segments (*.seg and
- * *.seg.new) count in a row of their own too; reads of segments, and of other
- * files there, count as such only. So does each mmap of memory as large as a
- * chunk of the counters' is (base/arena.h), which a worker asks for under a
- * shard's lock. */
+ * *.seg.new) count in a row of their own too; reads of segments, and of log
+ * files, count as such only. So does calloc of large blocks, which a worker
+ * calls under a shard's lock for a table. */
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -45,8 +44,8 @@ enum call {
     UNLINK,
     SEGMENT, /* any call that changes one */
     READ,    /* of a segment */
-    LOAD,    /* a read of another file */
-    MAP,     /* memory */
+    LOAD,    /* a read of a log file */
+    MEMORY,  /* calloc of a large block */
     CALLS
 };
 
@@ -79,11 +78,11 @@ enum {
     FDS = 1 << 16,
     PATH_BYTES = 4096,
     LOOK_NS = 1000 * 1000,
-    CHUNK_BYTES = 2 << 20
+    TABLE_BYTES = 32 << 10
 };
 
 /* What a file descriptor is of. */
-enum watch { NOBODYS, WATCHED, WATCHED_SEGMENT };
+enum watch { NOBODYS, WATCHED, WATCHED_SEGMENT, WATCHED_LOG };
 
 /* A preloaded library has nobody who could hand it its state. */
 static struct control *control;
@@ -136,9 +135,23 @@ is_segment(int fd)
 }
 
 static bool
+is_log(int fd)
+{
+    return is_watched(fd) && watched[fd] == WATCHED_LOG;
+}
+
+static bool
 names_segment(const char *path)
 {
     return strstr(path, ".seg") != NULL;
+}
+
+static enum watch
+watch_of(const char *path)
+{
+    return names_segment(path)         ? WATCHED_SEGMENT
+        : strstr(path, ".wal") != NULL ? WATCHED_LOG
+                                       : WATCHED;
 }
 
 static bool
@@ -262,8 +275,7 @@ open_at(const char *name, int dir_fd, const char *path, int flags, mode_t mode)
     if (before(row, &result)) {
         return row->action == LEAVE_OUT ? -1 : (int)result;
     }
-    int fd = opened(real(dir_fd, path, flags, mode),
-        on_segment ? WATCHED_SEGMENT : WATCHED);
+    int fd = opened(real(dir_fd, path, flags, mode), watch_of(path));
     result = after(row, fd);
     if (result < 0 && fd >= 0) {
         int error = errno;
@@ -481,7 +493,7 @@ read_or_not(int fd, void *bytes, size_t len, off_t at)
 {
     ssize_t (*real)(int, void *, size_t, off_t) =
         REAL(ssize_t(*)(int, void *, size_t, off_t), "pread");
-    if (!is_watched(fd)) {
+    if (!is_segment(fd) && !is_log(fd)) {
         return real(fd, bytes, len, at);
     }
     struct row *row = meet(is_segment(fd) ? READ : LOAD, true);
@@ -520,17 +532,18 @@ __pread64_chk(int fd, void *bytes, size_t len, off_t at, size_t size)
     return len > size ? (abort(), -1) : read_or_not(fd, bytes, len, at);
 }
 
-/* Memory, which can be held only. */
+/* Memory, which can be held only. The C library's own function has a name by
+ * which it can be reached before anything has been looked up. */
+
+void *__libc_calloc(size_t n, size_t bytes);
 
 void *
-mmap(void *address, size_t len, int protection, int flags, int fd, off_t at)
+calloc(size_t n, size_t bytes)
 {
-    if (control != NULL && (flags & MAP_ANONYMOUS) != 0 &&
-        len == CHUNK_BYTES) {
-        (void)meet(MAP, false);
+    if (control != NULL && n * bytes >= TABLE_BYTES) {
+        (void)meet(MEMORY, false);
     }
-    return REAL(void *(*)(void *, size_t, int, int, int, off_t), "mmap")(
-        address, len, protection, flags, fd, at);
+    return __libc_calloc(n, bytes);
 }
 
 /* Syncing and the rest: calls that return 0 or -1. */
