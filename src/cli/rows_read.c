@@ -17,8 +17,8 @@ bad(struct rows_reader *reader, const char *why, struct rows_span span)
 
 /* ---- csv and tsv ---- */
 
-/* The quote that ends a field, which begins behind at; RFC 4180: two of them are
- * one of the field. NULL: there is none. */
+/* The quote that ends a field, which begins behind at; RFC 4180: two of them
+ * are one of the field. NULL: there is none. */
 static const char *
 end_of_quoted(const char *at, const char *end)
 {
