@@ -517,13 +517,13 @@ void
 timing__note_round(struct worker *worker)
 {
     enum { SHORT_ROUNDS = 16, LONG_NS = 1000000 };
-    uint64_t now_ns = worker->now_ns;
-    uint64_t ns = now_ns > worker->round_ns ? now_ns - worker->round_ns : 0;
-    struct hist *hist = &worker->latency->loop[LATENCY_LOOP_lag];
-    if (ns >= LONG_NS) {
-        hist_add(hist, ns, 1);
-    } else if (worker->n_rounds++ % SHORT_ROUNDS == 0) {
-        hist_add(hist, ns, SHORT_ROUNDS);
-    }
+    uint64_t ns = worker->now_ns - worker->round_ns;
+    bool is_long = ns >= LONG_NS; /* also where the clock has gone back */
     worker->now_ns = 0;
+    if (!is_long && worker->n_rounds++ % SHORT_ROUNDS != 0) {
+        return;
+    }
+    ns = (int64_t)ns < 0 ? 0 : ns;
+    hist_add(&worker->latency->loop[LATENCY_LOOP_lag], ns,
+        is_long ? 1 : SHORT_ROUNDS);
 }
