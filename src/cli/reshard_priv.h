@@ -14,11 +14,12 @@
 enum {
     RESHARD_PAUSE_MS = 300, /* before something is tried again */
     RESHARD_CHUNK_BYTES = 256 << 10,
-    RESHARD_SAVE_MS = 1000,     /* between two writes of the state */
-    RESHARD_TROUBLE_MS = 10000, /* before the same one is told again */
-    RESHARD_LAG_MS = 100,       /* so near it is cut over */
-    RESHARD_BEHIND_MS = 30000,  /* for a node to come up to the position */
-    RESHARD_STILL_MS = 5000     /* after the cut, without anything new */
+    RESHARD_SAVE_MS = 1000, /* between two writes of the state */
+    /* before the same trouble is told again */
+    RESHARD_TROUBLE_MS = 10000,
+    RESHARD_LAG_MS = 100,      /* so near it is cut over */
+    RESHARD_BEHIND_MS = 30000, /* for a node to come up to the position */
+    RESHARD_STILL_MS = 5000    /* after the cut, without anything new */
 };
 
 /* How a part of it has gone. */
