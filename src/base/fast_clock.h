@@ -37,15 +37,27 @@ void fast_clock_init(struct fast_clock *clock);
 /* To be called every second or so: measures the factor anew. */
 void fast_clock_adjust(struct fast_clock *clock);
 
-static inline uint64_t
-fast_clock_ns(const struct fast_clock *clock)
+/* Whether fast_clock_read may be called. */
+static inline bool
+fast_clock_is_fast(const struct fast_clock *clock)
 {
-    if (__builtin_expect(clock->ns_per_tick == 0, 0)) {
-        return clock_monotonic_ns();
-    }
+    return __builtin_expect(clock->ns_per_tick != 0, 1);
+}
+
+/* fast_clock_ns of one that is fast: no call. */
+static inline uint64_t
+fast_clock_read(const struct fast_clock *clock)
+{
     uint64_t ticks = fast_clock__ticks() - clock->base_ticks;
     return clock->base_ns +
         (uint64_t)(((unsigned __int128)ticks * clock->ns_per_tick) >> 32);
+}
+
+static inline uint64_t
+fast_clock_ns(const struct fast_clock *clock)
+{
+    return fast_clock_is_fast(clock) ? fast_clock_read(clock)
+                                     : clock_monotonic_ns();
 }
 
 #endif

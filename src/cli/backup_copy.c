@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,10 +27,7 @@ enum {
     PIECE_BYTES = 1 << 20,
     ENDS_BYTES = 1 << 16, /* that are compared of two files, at each end */
     MODE = 0600,
-    TELL_NS = 200000000,
-    SLEEP_NS_MAX = 200000000,
-    PERCENT = 100,
-    MB = 1000000
+    SLEEP_NS_MAX = 200000000
 };
 
 bool
@@ -50,7 +46,7 @@ backup_copy_init(struct backup_copy *copy)
     copy->bytes = malloc(PIECE_BYTES);
     copy->sum = checksum_stream_create();
     copy->began_ns = clock_monotonic_ns();
-    copy->is_tty = isatty(STDERR_FILENO) == 1;
+    shown_begin_bytes(&copy->shown, copy->what, 0);
     if (copy->bytes == NULL || copy->sum == NULL) {
         backup_copy_fini(copy);
         return backup_copy_fail(copy, "out of memory");
@@ -66,32 +62,20 @@ backup_copy_fini(struct backup_copy *copy)
     checksum_stream_destroy(&copy->sum);
 }
 
+/* A backup is made by a timer, mostly, which is told of what fails only. */
 void
 backup_copy_show(struct backup_copy *copy)
 {
-    uint64_t now_ns = clock_monotonic_ns();
-    if (!copy->is_tty || now_ns - copy->told_ns < TELL_NS ||
-        copy->done_bytes == 0 || copy->all_bytes == 0) {
-        return;
+    if (copy->shown.is_tty && copy->done_bytes > 0) {
+        copy->shown.all = copy->all_bytes;
+        shown_tell(&copy->shown, copy->done_bytes, copy->done_bytes);
     }
-    double s = (double)(now_ns - copy->began_ns + 1) / (double)NS_PER_S;
-    double done = (double)copy->done_bytes;
-    double left = copy->all_bytes > copy->done_bytes
-        ? (double)(copy->all_bytes - copy->done_bytes)
-        : 0;
-    copy->told_ns = now_ns;
-    (void)fprintf(stderr,
-        "\r%s %.0f of %.0f MB, %.0f %%, %.1f MB a second, %.0f s left\033[K",
-        copy->what, done / MB, (done + left) / MB,
-        PERCENT * done / (done + left), done / s / MB, left * s / done);
 }
 
 void
 backup_copy_end(struct backup_copy *copy)
 {
-    if (copy->told_ns != 0) {
-        (void)fputs("\r\033[K", stderr);
-    }
+    shown_end(&copy->shown);
 }
 
 /* Sleeps until what was read keeps the rate. */

@@ -3,6 +3,7 @@
 #define CLI_BACKUP_COPY_H
 
 #include "base/checksum.h"
+#include "cli/shown.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,8 +29,8 @@ struct backup_copy {
     /* its own: */
     uint8_t *bytes;              /* owned */
     struct checksum_stream *sum; /* owned */
-    uint64_t began_ns, told_ns;
-    bool is_tty;
+    uint64_t began_ns;
+    struct shown shown;
 };
 
 /* Writes why. Always false. */

@@ -24,6 +24,7 @@ struct reading {
     struct rows_columns own; /* of the dialect: as the file has them */
     char line[LINE_BYTES];
     uint64_t at;         /* bytes read */
+    uint64_t line_at;    /* where the bytes in line begin */
     uint64_t rows;       /* lines that have rows, or lines of the schema */
     struct rows_end end; /* of the last line */
     bool has_end, has_columns;
@@ -38,6 +39,17 @@ cut_off(struct reading *reading)
         "%s has no last line that says it is whole: it may have been cut off. "
         "--no-end takes it as it is",
         reading->job->input);
+}
+
+/* Spreadsheets write a byte order mark of UTF-8 in front of the first line. How
+ * many bytes of the line it is. */
+static ssize_t
+mark_len(const char *line, ssize_t n)
+{
+    static const char mark[] = {'\xef', '\xbb', '\xbf'};
+    bool is_there =
+        n >= (ssize_t)sizeof mark && memcmp(line, mark, sizeof mark) == 0;
+    return is_there ? (ssize_t)sizeof mark : 0;
 }
 
 /* The next line, without its end; *len -1 at the end of the file. No more of it
@@ -57,8 +69,16 @@ next_line(struct reading *reading, ssize_t *len)
             import__fail(
                 reading->job, "%s: %s", reading->job->input, strerror(errno));
     }
-    reading->at += (uint64_t)n;
     bool is_too_long = n == LINE_BYTES && c != '\n';
+    ssize_t skipped = reading->at == 0 ? mark_len(reading->line, n) : 0;
+    reading->line_at = reading->at + (uint64_t)skipped;
+    reading->at += (uint64_t)n;
+    n -= skipped;
+    memmove(reading->line, reading->line + skipped, (size_t)n);
+    if (n == 0) { /* nothing but the mark */
+        *len = 0;
+        return true;
+    }
     n -= reading->line[n - 1] == '\n';
     n -= n > 0 && reading->line[n - 1] == '\r';
     *len = n;
@@ -74,7 +94,6 @@ next_line(struct reading *reading, ssize_t *len)
 static bool
 verify(struct reading *reading)
 {
-    uint64_t at = 0;
     ssize_t len = 0;
     struct rows_end end = {0};
     bool has_end = false;
@@ -87,10 +106,9 @@ verify(struct reading *reading)
         }
         has_end = rows_is_end(reading->line, (size_t)len, &end);
         if (!has_end) {
-            checksum_stream_add(
-                reading->sum, reading->line, (size_t)(reading->at - at));
+            checksum_stream_add(reading->sum, reading->line,
+                (size_t)(reading->at - reading->line_at));
         }
-        at = reading->at;
     }
     if (!is_read) {
         return false;

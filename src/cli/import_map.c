@@ -104,21 +104,63 @@ import_map_know(struct import_rule *rule, const struct rows_columns *columns)
         : NULL;
 }
 
+/* True where the key has what stands around {id}. */
+static bool
+is_around(const struct import_rule *rule, const char *key, size_t len)
+{
+    return len >= (size_t)rule->before_len + rule->behind_len &&
+        memcmp(key, rule->before, rule->before_len) == 0 &&
+        memcmp(key + len - rule->behind_len, rule->behind, rule->behind_len) ==
+        0;
+}
+
 const struct import_rule *
 import_map_find(const struct import_map *map, unsigned from, const char *key,
     size_t len, uint64_t *id)
 {
     for (unsigned i = from; i < map->n; i++) {
         const struct import_rule *rule = &map->rule[i];
-        size_t around = (size_t)rule->before_len + rule->behind_len;
-        if (len > around && memcmp(key, rule->before, rule->before_len) == 0 &&
-            memcmp(key + len - rule->behind_len, rule->behind,
-                rule->behind_len) == 0 &&
-            num_parse_id(key + rule->before_len, len - around, id)) {
+        if (is_around(rule, key, len) &&
+            num_parse_id(key + rule->before_len,
+                len - rule->before_len - rule->behind_len, id)) {
             return rule;
         }
     }
     return NULL;
+}
+
+/* True where the text, which is no id, was meant for one. */
+static bool
+is_bad_id(const struct import_rule *rule, const char *text, size_t len)
+{
+    bool has_before = rule->before_len > 0, has_behind = rule->behind_len > 0;
+    if (has_before &&
+        memchr(text, rule->before[rule->before_len - 1], len) != NULL) {
+        return false;
+    }
+    if (has_behind && memchr(text, rule->behind[0], len) != NULL) {
+        return false;
+    }
+    return has_before || has_behind ||
+        (len > 0 && *text >= '0' && *text <= '9');
+}
+
+bool
+import_map_is_near(const struct import_map *map, const char *key, size_t len)
+{
+    uint64_t id = 0;
+    if (import_map_find(map, 0, key, len, &id) != NULL) {
+        return false;
+    }
+    for (unsigned i = 0; i < map->n; i++) {
+        const struct import_rule *rule = &map->rule[i];
+        if (is_around(rule, key, len) &&
+            is_bad_id(rule, key + rule->before_len,
+                len - rule->before_len - rule->behind_len)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool

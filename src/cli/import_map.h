@@ -52,6 +52,14 @@ const char *import_map_know(
 const struct import_rule *import_map_find(const struct import_map *map,
     unsigned from, const char *key, size_t len, uint64_t *id);
 
+/* True where no rule fits the key, but one would if what stands in place of
+ * {id} was an id: a name, a number with a sign, one that is too large. A key
+ * that has the byte beside {id} once more there, as `post:5:title` beside
+ * `post:{id}`, is one of another kind; where nothing stands beside {id}, so is
+ * one that does not begin with a digit. */
+bool import_map_is_near(
+    const struct import_map *map, const char *key, size_t len);
+
 /* Appends the line that stores the text of a number, or a member. False, and
  * nothing is appended, where the text is none. */
 bool import_map_put(const struct import_rule *rule, uint64_t id,

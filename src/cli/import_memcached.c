@@ -200,7 +200,8 @@ take_key(void *context, const char *line, size_t len)
     size_t n = key_of(line, len, one->key);
     one->rule = import_map_find(&asking->job->map, 0, one->key, n, &one->id);
     if (n == 0 || one->rule == NULL) {
-        return TALK_MORE;
+        return import__pass_over(asking->job, one->key, n) ? TALK_MORE
+                                                           : TALK_WRONG;
     }
     one->len = (uint8_t)n;
     asking->n++;

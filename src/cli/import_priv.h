@@ -80,9 +80,14 @@ __attribute__((format(printf, 2, 3))) bool import__fail(
 bool import__put(struct import *job, const struct buf *line, const char *from,
     size_t from_len);
 
-/* What is no line: into the file of rejects, in the order of the input. */
+/* What is no line: into the file of rejects, in the order of the input. Bytes
+ * that would end a line there are shown as '?'. */
 bool import__reject(
     struct import *job, const char *why, const char *from, size_t from_len);
+
+/* A key of another store that no rule fits: one that is near is rejected, see
+ * import_map.h; any other is none of ours. */
+bool import__pass_over(struct import *job, const char *key, size_t len);
 
 /* Sends what there is, until it is stored or refused for good. */
 bool import__send(struct import *job);

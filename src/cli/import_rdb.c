@@ -39,11 +39,14 @@ take_key(void *context, const struct rdb_key *key, bool *is_wanted)
     job->parts = (uint64_t)(reading->rdb.at - reading->begin);
     *is_wanted = reading->keys++ >= job->done.at &&
         key->database == job->database &&
-        (key->expires_ms == 0 || key->expires_ms > reading->now_ms) &&
-        import_map_find(&job->map, 0, key->name.at, key->name.len, &id) !=
-            NULL;
+        (key->expires_ms == 0 || key->expires_ms > reading->now_ms);
     if (!*is_wanted) {
         return true;
+    }
+    *is_wanted = import_map_find(
+                     &job->map, 0, key->name.at, key->name.len, &id) != NULL;
+    if (!*is_wanted) {
+        return import__pass_over(job, key->name.at, key->name.len);
     }
     buf_clear(&reading->name);
     buf_add(&reading->name, key->name.at, key->name.len);

@@ -155,7 +155,8 @@ take_key(struct asking *asking, const redisReply *key,
         struct question one = {.key = key->str, .len = key->len};
         one.rule = import_map_find(map, from, key->str, key->len, &one.id);
         if (one.rule == NULL) {
-            break;
+            return from > 0 ||
+                import__pass_over(asking->job, key->str, key->len);
         }
         from = (unsigned)(one.rule - map->rule);
         if (one.rule->members >= 0) {

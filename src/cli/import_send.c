@@ -93,18 +93,34 @@ import__columns(struct import *job, const char *counter)
 
 /* ---- rejects ---- */
 
+/* What was refused, and why, as two lines. */
+static bool
+write_reject(
+    struct import *job, const char *why, const char *from, size_t from_len)
+{
+    FILE *file = job->rejects_file;
+    int n = fprintf(file, "# %s\n", why);
+    for (size_t i = 0; i < from_len; i++) {
+        bool is_end = from[i] == '\0' || from[i] == '\n' || from[i] == '\r';
+        (void)putc_unlocked(is_end ? '?' : from[i], file);
+    }
+    (void)putc_unlocked('\n', file);
+    if (n < 0 || ferror(file) != 0 || fflush(file) != 0) {
+        return import__fail(job, "%s: %s", job->rejects, strerror(errno));
+    }
+    job->place.reject_bytes += (uint64_t)n + from_len + 1;
+    return true;
+}
+
 bool
 import__reject(
     struct import *job, const char *why, const char *from, size_t from_len)
 {
     struct import_place *place = &job->place;
     if (job->rejects_file != NULL) {
-        int n = fprintf(
-            job->rejects_file, "# %s\n%.*s\n", why, (int)from_len, from);
-        if (n < 0 || fflush(job->rejects_file) != 0) {
-            return import__fail(job, "%s: %s", job->rejects, strerror(errno));
+        if (!write_reject(job, why, from, from_len)) {
+            return false;
         }
-        place->reject_bytes += (uint64_t)n;
     } else if (place->rejects < 10) {
         shown_end(&job->shown);
         ask_say("%s: %.*s", why, from_len > 100 ? 100 : (int)from_len, from);
@@ -115,6 +131,15 @@ import__reject(
             "more than %" PRIu64 " lines are refused, the last: %.100s "
             "(--rejects-most)",
             job->rejects_most, why);
+}
+
+bool
+import__pass_over(struct import *job, const char *key, size_t len)
+{
+    return !import_map_is_near(&job->map, key, len) ||
+        import__reject(job,
+            "what stands for {id} is no whole number from 0 to 2^64-1", key,
+            len);
 }
 
 /* ---- batches ---- */

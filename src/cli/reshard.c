@@ -723,9 +723,7 @@ start(struct reshard *move, int *lock_fd)
     move->source.context = move;
     memcpy(move->source.rule, move->state.rule, sizeof move->state.rule);
     move->lag_ms = UINT64_MAX;
-    move->shown.is_tty = isatty(STDERR_FILENO) == 1;
-    move->shown.then_ms = reshard__now_ms();
-    move->shown.next_ms = move->shown.then_ms + RESHARD_SHOW_MS;
+    shown_begin(&move->shown.line, "lines", 0);
     if (reshard_lines_init(&move->lines, move->setup.owns) != 0 ||
         reshard_source_init(&move->source) != 0 ||
         stop_init(&move->stop, SIGUSR1) != 0) {

@@ -6,6 +6,7 @@
 #include "cli/reshard_setup.h"
 #include "cli/reshard_source.h"
 #include "cli/reshard_state.h"
+#include "cli/shown.h"
 #include "client/stop.h"
 
 /* Inside of reshard; the order of things is in reshard.c. */
@@ -14,8 +15,8 @@ enum {
     RESHARD_PAUSE_MS = 300, /* before something is tried again */
     RESHARD_CHUNK_BYTES = 256 << 10,
     RESHARD_SAVE_MS = 1000, /* between two writes of the state */
-    RESHARD_SHOW_MS = 10000,
-    RESHARD_SHOW_TTY_MS = 500,
+    /* before the same trouble is told again */
+    RESHARD_TROUBLE_MS = 10000,
     RESHARD_LAG_MS = 100,      /* so near it is cut over */
     RESHARD_BEHIND_MS = 30000, /* for a node to come up to the position */
     RESHARD_STILL_MS = 5000,   /* after the cut, without anything new */
@@ -32,11 +33,8 @@ enum reshard_went {
 };
 
 struct reshard_shown {
-    bool is_tty;
-    uint64_t next_ms;
-    uint64_t began_ms;
-    uint64_t lines, lines_then; /* acknowledged; at the line before */
-    uint64_t then_ms;
+    struct shown line;
+    uint64_t lines;      /* acknowledged */
     uint64_t total;      /* records to be copied, about; 0: not known */
     uint64_t copied;     /* lines of the dump */
     uint64_t trouble_ms; /* when the last trouble was told */

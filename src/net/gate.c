@@ -402,8 +402,10 @@ pass(struct gate *gate, struct held *held)
     held->passed = front.times;
     front.times = NULL;
     gate->pass_fn(held, &front.out);
-    free(held->passed);
-    held->passed = NULL;
+    if (held->passed != NULL) { /* who passes takes it, mostly */
+        free(held->passed);
+        held->passed = NULL;
+    }
     ASSERT(held->unsaid == 0 || held->n == 0);
     if (held->part == NULL) { /* it has called gate_drop */
         buf_fini(&front.out);

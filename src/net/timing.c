@@ -168,9 +168,9 @@ note_turn(struct conn *conn)
     }
 }
 
-/* What follows for those that are not answered yet, if any. */
-static void
-go_on(struct conn *conn, enum session_state state, uint64_t now_ns)
+/* The same as go_on where something waits, or has waited. */
+static __attribute__((noinline)) void
+go_on_waiting(struct conn *conn, enum session_state state, uint64_t now_ns)
 {
     struct timing *timing = conn->timing;
     switch (state) {
@@ -194,6 +194,18 @@ go_on(struct conn *conn, enum session_state state, uint64_t now_ns)
         }
         timing->since_ns = 0;
         break;
+    }
+}
+
+/* What follows for those that are not answered yet, if any. */
+static inline void
+go_on(struct conn *conn, enum session_state state, uint64_t now_ns)
+{
+    struct timing *timing = conn->timing;
+    if (__builtin_expect(state == SESSION_READY && !timing->has_waited, 1)) {
+        timing->since_ns = 0;
+    } else {
+        go_on_waiting(conn, state, now_ns);
     }
 }
 
@@ -329,17 +341,31 @@ finish(struct conn *conn, const struct timing_turn *turn,
     go_on(conn, state, now_ns);
 }
 
-/* The most frequent end of a turn. Fewer instructions than finish has. */
+static __attribute__((noinline)) void
+finish_by_system_clock(struct conn *conn, const struct timing_turn *turn,
+    enum session_state state, size_t bytes)
+{
+    (void)now_exactly(conn->worker);
+    finish(conn, turn, state, bytes);
+}
+
+/* The most frequent end of a turn. Fewer instructions than finish has: no call
+ * whose end is waited for, so that no register has to be saved. */
 void
 timing_sent(struct conn *conn, const struct timing_turn *turn,
     enum session_state state, size_t bytes)
 {
     struct worker *worker = conn->worker;
+    if (!fast_clock_is_fast(&worker->clock)) {
+        finish_by_system_clock(conn, turn, state, bytes);
+        return;
+    }
     struct latency_tally *tally = &worker->executor.tally;
     struct timing *timing = conn->timing;
-    uint64_t now_ns = now_exactly(worker);
+    uint64_t now_ns = fast_clock_read(&worker->clock);
     uint64_t ns = now_ns - timing->since_ns;
     uint32_t verbs = tally->verbs;
+    worker->now_ns = now_ns; /* a turn has begun, so the round has, too */
     /* a clock that goes back makes ns large, and that is seen to by finish */
     if (state != SESSION_READY || timing->has_waited || verbs == 0 ||
         (verbs & (verbs - 1)) != 0 || ns >= worker_slow_ns(worker) ||
@@ -392,12 +418,18 @@ timing_fini(struct worker *worker)
     ASSERT(worker->n_free_held == 0);
 }
 
-/* The first that is noted there. All of it is written but next. */
+/* The first that is noted there. All of it is written but next. The bytes are
+ * in the worker's buffer, or in its command, where as many as are copied can be
+ * read: a copy of one length is a few wide loads and stores. */
 static inline void
 begin_hold(struct conn *conn, const struct timing_turn *turn, uint64_t now_ns,
     struct timing_held *held)
 {
-    size_t len = turn->len;
+    const struct worker *worker = conn->worker;
+    _Static_assert(sizeof worker->read_buf >= TIMING_COMMAND_BYTES &&
+            sizeof worker->command >= TIMING_COMMAND_BYTES,
+        "see above");
+    ASSERT(turn->bytes == worker->read_buf || turn->bytes == worker->command);
     if (conn->timing->has_waited) {
         held->timing = *conn->timing;
     } else { /* the waits are not looked at then */
@@ -406,38 +438,32 @@ begin_hold(struct conn *conn, const struct timing_turn *turn, uint64_t now_ns,
         held->timing.has_waited = false;
     }
     held->timing.wait_ns = now_ns;
-    held->tally = (struct latency_tally){.verbs = 0};
-    held->bytes = 0;
-    if (len >= TIMING_COMMAND_BYTES) {
-        len = TIMING_COMMAND_BYTES;
-        memcpy(held->command, turn->bytes, TIMING_COMMAND_BYTES);
-    } else {
-        memcpy(held->command, turn->bytes, len);
-    }
-    held->len = (uint8_t)len;
+    memcpy(held->command, turn->bytes, TIMING_COMMAND_BYTES);
+    held->len =
+        (uint8_t)(turn->len < TIMING_COMMAND_BYTES ? turn->len
+                                                   : TIMING_COMMAND_BYTES);
 }
 
 void
 timing_hold(struct conn *conn, const struct timing_turn *turn,
-    enum session_state state, size_t bytes, struct timing_held **held)
+    enum session_state state, size_t bytes, struct timing_held **at)
 {
     struct worker *worker = conn->worker;
     struct latency_tally *tally = &worker->executor.tally;
+    struct timing_held *held = *at;
     uint64_t now_ns = now_exactly(worker);
     note_turn(conn);
     note_verb(conn, tally);
-    if (*held == NULL) {
-        *held = take_held(worker);
-        if (*held != NULL) {
-            begin_hold(conn, turn, now_ns, *held);
-        }
+    if (held != NULL) {
+        held->bytes += bytes;
+        latency_tally_move(&held->tally, tally);
+    } else if ((held = take_held(worker)) != NULL) {
+        *at = held;
+        begin_hold(conn, turn, now_ns, held);
+        held->bytes = bytes;
+        held->tally = *tally;
     }
-    if (*held != NULL) {
-        (*held)->bytes += bytes;
-        latency_tally_move(&(*held)->tally, tally);
-    } else {
-        latency_clear(tally);
-    }
+    latency_clear(tally);
     go_on(conn, state, now_ns);
 }
 
@@ -494,13 +520,13 @@ void
 timing__note_round(struct worker *worker)
 {
     enum { SHORT_ROUNDS = 16, LONG_NS = 1000000 };
-    uint64_t now_ns = worker->now_ns;
-    uint64_t ns = now_ns > worker->round_ns ? now_ns - worker->round_ns : 0;
-    struct hist *hist = &worker->latency->loop[LATENCY_LOOP_lag];
-    if (ns >= LONG_NS) {
-        hist_add(hist, ns, 1);
-    } else if (worker->n_rounds++ % SHORT_ROUNDS == 0) {
-        hist_add(hist, ns, SHORT_ROUNDS);
-    }
+    uint64_t ns = worker->now_ns - worker->round_ns;
+    bool is_long = ns >= LONG_NS; /* also where the clock has gone back */
     worker->now_ns = 0;
+    if (!is_long && worker->n_rounds++ % SHORT_ROUNDS != 0) {
+        return;
+    }
+    ns = (int64_t)ns < 0 ? 0 : ns;
+    hist_add(&worker->latency->loop[LATENCY_LOOP_lag], ns,
+        is_long ? 1 : SHORT_ROUNDS);
 }

@@ -11,8 +11,8 @@
 
 enum { NAME_BYTES = 16, VALUE_BYTES = 256 };
 
-/* The counter that an id is of; NULL where that has been dropped meanwhile, or
- * its column. */
+/* The counter that an id is of; NULL where it has been dropped meanwhile, or
+ * the column by which the id was met: another counter may be in that slot. */
 static const struct schema_counter *
 counter_of(const struct schema *schema, const struct hot_one *one)
 {

@@ -7,8 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SHOWN_MAX = 2 * SLOW_KEPT, NAME_BYTES = 16 };
+enum {
+    /* Of one worker all; of several the last ones, which is what is asked for:
+     * a reply of some 100 KB is long enough. */
+    SHOWN_MAX = 2 * SLOW_KEPT,
+    NAME_BYTES = 16
+};
 
+/* The newest first. */
 static int
 compare(const void *a, const void *b)
 {

@@ -123,6 +123,22 @@ say_change(const struct schema *schema, const struct schema_edit *edit,
     buf_fini(&line);
 }
 
+/* True where a column that is there has the suffix of the one that edit adds,
+ * under another name: it may have had that one before. */
+static bool
+may_be_renamed(const struct schema *schema, const struct schema_edit *edit)
+{
+    const struct schema_name *name = &edit->column.name;
+    const struct schema_name *suffix = &edit->column.suffix;
+    struct schema_target target;
+    return edit->op == SCHEMA_ADD_COLUMN && !edit->is_key && suffix->len > 0 &&
+        !schema_find(schema, name->text, name->len, &target) &&
+        schema_find(schema, suffix->text, suffix->len, &target) &&
+        target.column != NULL && !target.is_unread &&
+        strcmp(target.counter->name.text, edit->counter.name.text) == 0 &&
+        strcmp(target.column->name.text, suffix->text) != 0;
+}
+
 /* What is there in place of what a line would add. */
 static void
 say_existing(const struct schema *schema, const struct schema_edit *edit,
@@ -136,7 +152,12 @@ say_existing(const struct schema *schema, const struct schema_edit *edit,
         buf_addf(more,
             "; the server has \"%.*s\": write the same, or another name",
             (int)line.len, line.data);
-        say_change(schema, edit, more);
+        if (err == ERR_NAME_TAKEN && may_be_renamed(schema, edit)) {
+            buf_addf(more, "; was %s renamed? Then write its new name",
+                edit->column.name.text);
+        } else {
+            say_change(schema, edit, more);
+        }
     }
     buf_fini(&line);
 }
@@ -234,32 +255,78 @@ each_edit(const char *path, const struct buf *text,
     return err;
 }
 
+struct loading {
+    struct store *store;
+    uint32_t newest; /* serial that a counter had before */
+};
+
+/* True where the edit adds a column to a counter that was there before, with
+ * others: it may be the name that one of them had. */
+static bool
+is_added_later(const struct loading *loading, const struct schema_edit *edit)
+{
+    const struct schema *schema = store_schema(loading->store);
+    const struct schema_counter *counter = schema_counter(
+        schema, edit->counter.name.text, edit->counter.name.len);
+    return edit->op == SCHEMA_ADD_COLUMN && !edit->is_key && counter != NULL &&
+        counter->serial <= loading->newest && counter->n_columns > 0 &&
+        !schema_has_same(schema, edit);
+}
+
 static int
 load_edit(void *context, const struct schema_edit *edit, struct buf *more)
 {
-    struct store *store = context;
+    const struct loading *loading = context;
+    struct store *store = loading->store;
     struct store_edit call = {.edit = *edit};
     struct qsbr_reader reader;
+    qsbr_register(store->qsbr, &reader);
+    qsbr_online(store->qsbr, &reader);
+    bool is_later = is_added_later(loading, edit);
+    qsbr_offline(&reader);
     int err = edit_and_wait(store, &call);
-    if (err != 0) {
-        qsbr_register(store->qsbr, &reader);
-        qsbr_online(store->qsbr, &reader);
-        if (say_hint(store_schema(store), edit, err, more)) {
-            err = 0;
-        } else {
-            say_existing(store_schema(store), edit, err, more);
-        }
-        qsbr_offline(&reader);
-        qsbr_unregister(store->qsbr, &reader);
+    qsbr_online(store->qsbr, &reader);
+    if (err != 0 && say_hint(store_schema(store), edit, err, more)) {
+        err = 0;
+    } else if (err != 0) {
+        say_existing(store_schema(store), edit, err, more);
+    } else if (is_later) {
+        buf_addf(more,
+            "the column %s was added to %s, which has others: where one of "
+            "them was renamed, drop this one and write the new name here",
+            edit->column.name.text, edit->counter.name.text);
     }
+    qsbr_offline(&reader);
+    qsbr_unregister(store->qsbr, &reader);
     return err;
+}
+
+/* The largest serial of a counter; they only grow. */
+static uint32_t
+newest_counter(struct store *store)
+{
+    struct qsbr_reader reader;
+    uint32_t newest = 0;
+    qsbr_register(store->qsbr, &reader);
+    qsbr_online(store->qsbr, &reader);
+    const struct schema *schema = store_schema(store);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter = schema_counter_at(schema, slot);
+        if (counter != NULL && counter->serial > newest) {
+            newest = counter->serial;
+        }
+    }
+    qsbr_offline(&reader);
+    qsbr_unregister(store->qsbr, &reader);
+    return newest;
 }
 
 int
 schema_file_load(struct store *store, const char *path, const struct buf *text,
     struct buf *notes, struct buf *why)
 {
-    return each_edit(path, text, load_edit, store, notes, why);
+    struct loading loading = {store, newest_counter(store)};
+    return each_edit(path, text, load_edit, &loading, notes, why);
 }
 
 /* As the store's keeper does it. *context: NULL, or a schema. */

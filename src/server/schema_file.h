@@ -21,7 +21,8 @@ int schema_file_check(
 /* Does the lines of a schema file's text in order: each adds or changes a
  * counter or a column; what exists identically is skipped, empty lines and
  * lines that begin with # too, and a column that has another hint by now: of
- * that a line, ended by LF, goes to *notes. Stops at the first error, with
+ * that a line, ended by LF, goes to *notes, and of a column that is added to a
+ * counter that was there before. Stops at the first error, with
  * path, line and reason in *why.
  * Blocks; not on a worker's thread. 0 or an ERR_. */
 int schema_file_load(struct store *store, const char *path,

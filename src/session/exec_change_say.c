@@ -320,8 +320,14 @@ count_requests(struct session *session)
 {
     struct latency_tally *tally = &session->executor->tally;
     const struct job *job = session->job;
-    for (unsigned i = 0; i < job->store_change.n; i++) {
-        latency_count(tally, verb_of(job->change[i].op), 1);
+    unsigned n = job->store_change.n;
+    for (unsigned i = 0; i < n;) { /* most are of one kind */
+        enum change_op op = job->change[i].op;
+        unsigned first = i++;
+        while (i < n && job->change[i].op == op) {
+            i++;
+        }
+        latency_count(tally, verb_of(op), i - first);
     }
     tally->room_ns += job->store_change.room_ns;
 }

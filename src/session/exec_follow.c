@@ -12,6 +12,7 @@
  * by the session. */
 #include "session/exec_get.h"
 
+#include "base/assert.h"
 #include "base/num.h"
 #include "proto/plain.h"
 
@@ -124,6 +125,20 @@ room_for_counts(const struct session *session, const struct exec_turn *turn)
     return fit < n ? (unsigned)fit : n;
 }
 
+/* Likewise of gets of a cell, each a slot. */
+static inline unsigned
+room_for_gets(const struct session *session)
+{
+    const struct job *job = session->job;
+    ASSERT(exec__is_getting(session));
+    if (exec__get_is_full(session)) {
+        return 0;
+    }
+    unsigned slots = EXEC_SLICE_KEYS_MAX - job->n_slots;
+    unsigned cells = STORE_GET_MAX - SCHEMA_COLUMNS_MAX + 1 - job->get.n;
+    return slots < cells ? slots : cells;
+}
+
 /* Gathers what follows; made once for each kind. Of gets the owner is asked
  * later, with the whole slice. Gets take nothing of the
  * budget: the first one of their slice has paid for all. */
@@ -137,12 +152,13 @@ follow(struct session *session, const char *bytes, struct exec_turn *turn,
     const char *text = bytes;
     const char *end = turn->end;
     bool is_near = false;
-    unsigned most = is_get ? 0 : room_for_counts(session, turn);
+    unsigned most =
+        is_get ? room_for_gets(session) : room_for_counts(session, turn);
     unsigned n = 0;
-    if (most > *turn->budget) {
+    if (!is_get && most > *turn->budget) {
         most = *turn->budget;
     }
-    while (is_get ? !exec_must_flush(session, turn) : n < most) {
+    while (n < most) {
         struct plain plain;
         if (end - text < PLAIN_BYTES && !is_near) {
             size_t left = (size_t)(end - text);

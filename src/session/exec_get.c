@@ -362,8 +362,7 @@ static enum exec_step
 end(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
-    latency_count(
-        &session->executor->tally, exec__verb(job->op), job->n_requests);
+    latency_count(&session->executor->tally, LATENCY_get, job->n_requests);
     turn->done += job->request_bytes;
     return exec__done(session);
 }
@@ -376,8 +375,8 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
         struct span bad = {0, 0};
         int err = check_keys(session, turn, &bad);
         if (err != 0) {
-            latency_count(&session->executor->tally, exec__verb(job->op),
-                job->n_requests);
+            latency_count(
+                &session->executor->tally, LATENCY_get, job->n_requests);
             turn->done += job->request_bytes;
             return refuse_key(session, err, turn->base, bad, turn->out);
         }

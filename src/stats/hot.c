@@ -26,7 +26,7 @@ uint32_t
 hot_gap(struct hot *hot)
 {
     hot->random = hot->random * RANDOM_FACTOR + 1;
-    return 1 + (uint32_t)((hot->random >> 32) % (2 * HOT_EVERY - 1));
+    return 1 + (uint32_t)((hot->random >> 32) * (2 * HOT_EVERY - 1) >> 32);
 }
 
 /* acquire, both, with the release of put: who reads what has been put, and then

@@ -12,8 +12,9 @@
  * opened there (watched), and those with a name that begins with it or is
  * relative to a watched directory. All threads count together; row 0 counts
  * all calls of any kind that change something. Calls on segments (*.seg and
- * *.seg.new) count in a row of their own too; of reads only those of segments
- * count, and only as such. */
+ * *.seg.new) count in a row of their own too; reads of segments, and of log
+ * files, count as such only. So does calloc of large blocks, which a worker
+ * calls under a shard's lock for a table. */
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -43,6 +44,8 @@ enum call {
     UNLINK,
     SEGMENT, /* any call that changes one */
     READ,    /* of a segment */
+    LOAD,    /* a read of a log file */
+    MEMORY,  /* calloc of a large block */
     CALLS
 };
 
@@ -71,10 +74,15 @@ struct control {
     struct row row[CALLS];
 };
 
-enum { FDS = 1 << 16, PATH_BYTES = 4096, LOOK_NS = 1000 * 1000 };
+enum {
+    FDS = 1 << 16,
+    PATH_BYTES = 4096,
+    LOOK_NS = 1000 * 1000,
+    TABLE_BYTES = 32 << 10
+};
 
 /* What a file descriptor is of. */
-enum watch { NOBODYS, WATCHED, WATCHED_SEGMENT };
+enum watch { NOBODYS, WATCHED, WATCHED_SEGMENT, WATCHED_LOG };
 
 /* A preloaded library has nobody who could hand it its state. */
 static struct control *control;
@@ -127,9 +135,23 @@ is_segment(int fd)
 }
 
 static bool
+is_log(int fd)
+{
+    return is_watched(fd) && watched[fd] == WATCHED_LOG;
+}
+
+static bool
 names_segment(const char *path)
 {
     return strstr(path, ".seg") != NULL;
+}
+
+static enum watch
+watch_of(const char *path)
+{
+    return names_segment(path)         ? WATCHED_SEGMENT
+        : strstr(path, ".wal") != NULL ? WATCHED_LOG
+                                       : WATCHED;
 }
 
 static bool
@@ -184,10 +206,10 @@ static struct row *
 meet(enum call call, bool on_segment)
 {
     struct row *met = count_in(call, NULL);
-    if (call != READ) {
+    if (call < READ) {
         met = count_in(ANY, met);
     }
-    if (call != READ && on_segment) {
+    if (call < READ && on_segment) {
         met = count_in(SEGMENT, met);
     }
     return met;
@@ -253,8 +275,7 @@ open_at(const char *name, int dir_fd, const char *path, int flags, mode_t mode)
     if (before(row, &result)) {
         return row->action == LEAVE_OUT ? -1 : (int)result;
     }
-    int fd = opened(real(dir_fd, path, flags, mode),
-        on_segment ? WATCHED_SEGMENT : WATCHED);
+    int fd = opened(real(dir_fd, path, flags, mode), watch_of(path));
     result = after(row, fd);
     if (result < 0 && fd >= 0) {
         int error = errno;
@@ -472,10 +493,10 @@ read_or_not(int fd, void *bytes, size_t len, off_t at)
 {
     ssize_t (*real)(int, void *, size_t, off_t) =
         REAL(ssize_t(*)(int, void *, size_t, off_t), "pread");
-    if (!is_segment(fd)) {
+    if (!is_segment(fd) && !is_log(fd)) {
         return real(fd, bytes, len, at);
     }
-    struct row *row = meet(READ, true);
+    struct row *row = meet(is_segment(fd) ? READ : LOAD, true);
     long result;
     if (before(row, &result)) {
         return result;
@@ -509,6 +530,20 @@ ssize_t
 __pread64_chk(int fd, void *bytes, size_t len, off_t at, size_t size)
 {
     return len > size ? (abort(), -1) : read_or_not(fd, bytes, len, at);
+}
+
+/* Memory, which can be held only. The C library's own function has a name by
+ * which it can be reached before anything has been looked up. */
+
+void *__libc_calloc(size_t n, size_t bytes);
+
+void *
+calloc(size_t n, size_t bytes)
+{
+    if (control != NULL && n * bytes >= TABLE_BYTES) {
+        (void)meet(MEMORY, false);
+    }
+    return __libc_calloc(n, bytes);
 }
 
 /* Syncing and the rest: calls that return 0 or -1. */

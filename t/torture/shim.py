@@ -20,7 +20,7 @@ import tap
 
 # The enums of shim.c.
 CALLS = ("any", "open", "write", "sync", "allocate", "truncate", "rename",
-         "unlink", "segment", "read")
+         "unlink", "segment", "read", "load", "memory")
 ACTIONS = ("nothing", "kill before", "kill after", "kill half", "fail",
            "fail half", "fail after", "leave out", "hold")
 ROW = struct.Struct("=QQQQQ")

@@ -120,6 +120,13 @@ START_TEST(test_fields)
     is_bad("x,1,,");
     is_bad("\"7,1,,");
     is_bad("\"7\"8,1,,");
+    stores("7,12,\"a \"\"b\"\", c\",3", "set weibo 7 reposts=12\n");
+    stores("7,12,\"\"\"\",", "set weibo 7 reposts=12\n");
+    ck_assert(take("7,\"\",\"\",\"\"") == ROWS_NONE);
+    is_bad("7,\"4\"\"\",,");
+    ck_assert_ptr_nonnull(strstr(reader.why, "no whole number"));
+    is_bad("7,12,\"a\"\",");
+    ck_assert_ptr_nonnull(strstr(reader.why, "a quote"));
     header(ROWS_TSV, "wid\treposts");
     stores("7\t12", "set weibo 7 reposts=12\n");
     ck_assert(take("7\t\\N") == ROWS_NONE);
@@ -302,6 +309,38 @@ START_TEST(test_map)
 }
 END_TEST
 
+static void
+is_near(const char *key, bool is)
+{
+    ck_assert_msg(import_map_is_near(&map, key, strlen(key)) == is, "%s", key);
+}
+
+/* Which keys are told of, though no rule fits them. */
+START_TEST(test_near)
+{
+    map.n = 0;
+    add("post:{id}:reposts=weibo.reposts");
+    add("h.{id}=weibo.reposts");
+    static const char *const near[] = {"post:x:reposts", "post:012:reposts",
+        "post:-5:reposts", "post:18446744073709551616:reposts",
+        "post::reposts", "post:1 2:reposts", "h.x", "h.", "h.5:6"};
+    static const char *const others[] = {"post:12:reposts", "h.7",
+        "post:1:2:reposts", "post:x:likes", "post:reposts", "h", "h.5.title",
+        "", "other", "12x"};
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
+        is_near(near[i], true);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        is_near(others[i], false);
+    }
+    add("{id}=weibo.reposts");
+    is_near("12x", true);
+    is_near("12", false);
+    is_near("other", false);
+    is_near("", false);
+}
+END_TEST
+
 /* ---- dump files of Redis ---- */
 
 enum { FILE_MAX = 4096 };
@@ -437,6 +476,7 @@ main(void)
     tcase_add_test(tcase, test_round);
     tcase_add_test(tcase, test_end);
     tcase_add_test(tcase, test_map);
+    tcase_add_test(tcase, test_near);
     tcase_add_test(tcase, test_rdb);
     tcase_add_test(tcase, test_rdb_harmed);
     return run_case("port", tcase);

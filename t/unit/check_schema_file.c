@@ -223,7 +223,10 @@ START_TEST(test_other_hint)
         "f:2: only the hint differs, which no number depends on, and the "
         "server's stays: write its line, \"add column weibo comment_num "
         "hint=16 max=32 default=0 suffix=cntcm\", or send \"change column "
-        "weibo comment_num hint=8\"\n");
+        "weibo comment_num hint=8\"\n"
+        "f:3: the column more was added to weibo, which has others: where "
+        "one of them was renamed, drop this one and write the new name "
+        "here\n");
     store_destroy(&store);
     buf_fini(&notes);
     buf_fini(&why);
