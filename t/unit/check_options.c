@@ -495,6 +495,25 @@ START_TEST(test_config_file)
 }
 END_TEST
 
+/* A line that may stand in a file, whatever it wants beside it. */
+static void
+may_be_said(const char *line)
+{
+    char path[] = "check_options.XXXXXX";
+    char option[64];
+    struct options options;
+    struct buf message = {0};
+
+    write_file(path, line);
+    snprintf(option, sizeof option, "--config=%s", path);
+    if (parse(option, &options, &message) != OPTIONS_RUN) {
+        ck_assert_msg(
+            strstr(message.data, path) == NULL, "%s: %s", line, message.data);
+    }
+    buf_fini(&message);
+    unlink(path);
+}
+
 /* One line of the file that is printed, with the comment taken away. */
 static void
 take_default(const char *line, unsigned *defaults)
@@ -506,7 +525,7 @@ take_default(const char *line, unsigned *defaults)
         if (strlen(row->name) == len && strncmp(row->name, line, len) == 0) {
             ck_assert((row->argument == NULL) == (line[len] == '\0'));
             if (row->argument == NULL || row->initial[0] != '\0') {
-                ck_assert(good_file(line, "").given[i]);
+                may_be_said(line);
             }
             (*defaults)++;
             return;
