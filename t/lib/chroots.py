@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 
+import containers
 import server
 from server import Connection
 from tap import check, equal
@@ -94,10 +95,15 @@ def until(condition, what):
 
 
 class Root:
-    """The root; the caller has mounts of its own (unshare -m)."""
+    """The root; the caller has mounts of its own (unshare -m). other: one to
+    begin with, as it is now; else debootstrap makes it."""
 
-    def __init__(self):
+    def __init__(self, other=None):
         self.top = tempfile.mkdtemp(prefix="tallyd-root-")
+        if other is not None:
+            run("cp", "-a", "--one-file-system", other.top + "/.", self.top)
+            run("mount", "-t", "proc", "proc", self.path("proc"))
+            return
         os.chmod(self.top, 0o755)
         run("debootstrap", "--variant=minbase", RELEASE, self.top, mirror(),
             env=environment())
@@ -154,6 +160,64 @@ class Root:
         return ["chroot", self.top, "setpriv", "--reuid=%d" % uid,
                 "--regid=%d" % gid, "--clear-groups", "--no-new-privs",
                 *command]
+
+
+class Stages:
+    """Stages of a Containerfile, carried out without an engine: each in a
+    copy of a root, with a directory as the context. TZ is another than here,
+    and what builds packages has another umask."""
+
+    ENVIRONMENT = "TZ=Pacific/Auckland"
+
+    def __init__(self, text, base, context):
+        self.text, self.base, self.context = text, base, context
+        self.roots = {}
+
+    def remove(self):
+        for root in self.roots.values():
+            root.remove()
+
+    def play(self, name):
+        """One stage; those it copies from were played. Its root."""
+        stage = next(stage for stage in containers.stages(self.text)
+                     if stage[1] == name)
+        root = self.roots[name] = Root(self.base)
+        where = "/"
+        for instruction, words in stage[2]:
+            if instruction == "WORKDIR":
+                where = words
+                os.makedirs(root.path(where), exist_ok=True)
+            elif instruction == "COPY":
+                self.copy(root, where, words.split())
+            elif instruction == "RUN":
+                self.execute(root, where, words)
+        return root
+
+    def copy(self, root, where, words):
+        target = os.path.join(root.path(where), words[-1])
+        os.makedirs(target, exist_ok=True)
+        for word in words[:-1]:
+            source = os.path.join(self.context, word)
+            run("cp", "-R", source + "/." if os.path.isdir(source) else source,
+                target)
+
+    def execute(self, root, where, words):
+        """A RUN, with what it mounts of another stage."""
+        mount = re.match(r"--mount=type=bind,from=(\w+),source=(\S+),"
+                         r"target=(\S+) ", words)
+        if mount:
+            words = words[mount.end():]
+            target = root.path(mount[3])
+            os.makedirs(target)
+            run("mount", "--bind", self.roots[mount[1]].path(mount[2]), target)
+        try:
+            umask = "umask 077; " if "dpkg-buildpackage" in words else ""
+            root.run("env", self.ENVIRONMENT, "sh", "-c",
+                     "cd %s && { %s%s; }" % (where, umask, words))
+        finally:
+            if mount:
+                run("umount", target)
+                os.rmdir(target)
 
 
 class Service:

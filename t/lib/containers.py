@@ -68,7 +68,7 @@ def exec_form(words):
 def wrong_run(words):
     """A RUN that installs packages leaves no lists behind, and asks nobody."""
     wrong = []
-    if "apt-get install" in words:
+    if re.search("apt-get (install|build-dep)", words):
         if "apt-get update" not in words:
             wrong.append("apt-get install without an update in the same RUN")
         if "--yes" not in words or "--no-install-recommends" not in words:
