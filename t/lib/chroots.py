@@ -94,12 +94,24 @@ def until(condition, what):
         time.sleep(server.POLL_MS / 1000)
 
 
-class Root:
-    """The root; the caller has mounts of its own (unshare -m). other: one to
-    begin with, as it is now; else debootstrap makes it."""
+def clear(directory):
+    """Removes a directory with what is mounted below it."""
+    with open("/proc/self/mounts", encoding="ascii") as lines:
+        mounted = [line.split()[1] for line in lines]
+    for place in reversed(mounted):
+        if place.startswith(directory + "/"):
+            run("umount", place)
+    run("rm", "-rf", "--one-file-system", directory)
 
-    def __init__(self, other=None):
-        self.top = tempfile.mkdtemp(prefix="tallyd-root-")
+
+class Root:
+    """The root, in a directory that the caller removes with clear; the caller
+    has mounts of its own (unshare -m). other: one to begin with, as it is now;
+    else debootstrap makes it."""
+
+    def __init__(self, directory, other=None):
+        self.directory = directory
+        self.top = tempfile.mkdtemp(prefix="root-", dir=directory)
         if other is not None:
             run("cp", "-a", "--one-file-system", other.top + "/.", self.top)
             run("mount", "-t", "proc", "proc", self.path("proc"))
@@ -110,10 +122,6 @@ class Root:
         run("mount", "-t", "proc", "proc", self.path("proc"))
         self.write("etc/apt/apt.conf.d/99test", apt_lines())
         self.write("usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n", 0o755)
-
-    def remove(self):
-        run("umount", self.path("proc"))
-        run("rm", "-rf", "--one-file-system", self.top)
 
     def path(self, name):
         return os.path.join(self.top, name.lstrip("/"))
@@ -173,15 +181,12 @@ class Stages:
         self.text, self.base, self.context = text, base, context
         self.roots = {}
 
-    def remove(self):
-        for root in self.roots.values():
-            root.remove()
-
     def play(self, name):
         """One stage; those it copies from were played. Its root."""
         stage = next(stage for stage in containers.stages(self.text)
                      if stage[1] == name)
-        root = self.roots[name] = Root(self.base)
+        root = self.roots[name] = Root(self.base.directory,
+                                               self.base)
         where = "/"
         for instruction, words in stage[2]:
             if instruction == "WORKDIR":
