@@ -185,8 +185,8 @@ class Stages:
         """One stage; those it copies from were played. Its root."""
         stage = next(stage for stage in containers.stages(self.text)
                      if stage[1] == name)
-        root = self.roots[name] = Root(self.base.directory,
-                                               self.base)
+        root = Root(self.base.directory, self.base)
+        self.roots[name] = root
         where = "/"
         for instruction, words in stage[2]:
             if instruction == "WORKDIR":
