@@ -56,9 +56,11 @@ def apt_lines():
 
 
 def environment():
-    """For debootstrap: the proxy that apt has."""
+    """For debootstrap, and in the root: the proxy that apt has, and no
+    directory of this machine."""
     found = dict(os.environ, DEBIAN_FRONTEND="noninteractive",
                  LC_ALL="C.UTF-8", PATH="/usr/sbin:/usr/bin:/sbin:/bin")
+    found.pop("TMPDIR", None)
     proxy = re.search(r'(?m)^Acquire::http::Proxy "(.+)";$', apt_lines())
     if proxy:
         found["http_proxy"] = proxy[1]
