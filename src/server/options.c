@@ -243,11 +243,14 @@ print_help(const char *kind, struct buf *message)
         options_help(message);
     } else if (strcmp(kind, "man") == 0) {
         options_help_man(message);
+    } else if (strcmp(kind, "conf") == 0) {
+        options_help_conf(message);
     } else if (strcmp(kind, "metrics") == 0) {
         metrics_document(message);
     } else {
         buf_addf(message,
-            "tallyd: --help: '%s' is refused; wanted is man or metrics\n",
+            "tallyd: --help: '%s' is refused; wanted is man, conf or "
+            "metrics\n",
             kind);
         return OPTIONS_EXIT_BAD;
     }

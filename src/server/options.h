@@ -122,6 +122,10 @@ bool options_want_tcp(const struct options *options);
 void options_help(struct buf *out);
 void options_help_man(struct buf *out);
 
+/* Appends a configuration file in which every option is commented out: its
+ * text, then its default or the name of its argument. */
+void options_help_conf(struct buf *out);
+
 /* Calls setting_fn for each line of `stats settings`: memcached's in its order
  * and in its words, then tallyd's. value is valid during the call. What changes
  * while the server runs (the verbosity, stats_detail, oldest_s) is the caller's

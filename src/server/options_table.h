@@ -36,9 +36,10 @@
         "write more to stderr: -v what happens, -vv details")                 \
     X(log_file, 0, "log-file", "FILE", PATH, 1, 1023, "", "log_file",         \
         "write the log to FILE instead of stderr; opened anew at SIGHUP")     \
-    X(help, 'h', "help", "man|metrics", HELP, 0, 0, "", NULL,                 \
-        "print this help; =man prints it for the manual page, =metrics a "    \
-        "table of what /metrics tells (--http)")                              \
+    X(help, 'h', "help", "man|conf|metrics", HELP, 0, 0, "", NULL,            \
+        "print this help; =man prints it for the manual page, =conf a file "  \
+        "for --config in which all is commented out, =metrics a table of "    \
+        "what /metrics tells (--http)")                                       \
     X(version, 'V', "version", NULL, VERSION, 0, 0, "", NULL,                 \
         "print the version")                                                  \
     X(listen_backlog, 'b', "listen-backlog", "NUM", NUMBER, 1, 65535, "1024", \

@@ -383,8 +383,8 @@ START_TEST(test_help_man)
     ck_assert_int_eq(parse("--help=man", &options, &message), OPTIONS_EXIT_OK);
     ck_assert_ptr_nonnull(strstr(
         message.data, "\\fB\\-p\\fR, \\fB\\-\\-port\\fR=\\fINUM\\fR\n"));
-    ck_assert_ptr_nonnull(
-        strstr(message.data, "\\fB\\-\\-help\\fR[=\\fIman|metrics\\fR]\n"));
+    ck_assert_ptr_nonnull(strstr(
+        message.data, "\\fB\\-\\-help\\fR[=\\fIman|conf|metrics\\fR]\n"));
     char *rest = message.data;
     while (rest != NULL) {
         char *line = strsep(&rest, "\n");
@@ -495,6 +495,75 @@ START_TEST(test_config_file)
 }
 END_TEST
 
+/* A line that may stand in a file, whatever it wants beside it. */
+static void
+may_be_said(const char *line)
+{
+    char path[] = "check_options.XXXXXX";
+    char option[64];
+    struct options options;
+    struct buf message = {0};
+
+    write_file(path, line);
+    snprintf(option, sizeof option, "--config=%s", path);
+    if (parse(option, &options, &message) != OPTIONS_RUN) {
+        ck_assert_msg(
+            strstr(message.data, path) == NULL, "%s: %s", line, message.data);
+    }
+    buf_fini(&message);
+    unlink(path);
+}
+
+/* One line of the file that is printed, with the comment taken away. */
+static void
+take_default(const char *line, unsigned *defaults)
+{
+    size_t len = strcspn(line, " ");
+
+    for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
+        const struct options_row *row = options_row(i);
+        if (strlen(row->name) == len && strncmp(row->name, line, len) == 0) {
+            ck_assert((row->argument == NULL) == (line[len] == '\0'));
+            if (row->argument == NULL || row->initial[0] != '\0') {
+                may_be_said(line);
+            }
+            (*defaults)++;
+            return;
+        }
+    }
+    ck_abort_msg("%s: no option", line);
+}
+
+/* As it is it says nothing, and each line of it may be said. */
+START_TEST(test_help_conf)
+{
+    struct options options;
+    struct buf message = {0};
+    unsigned defaults = 0;
+
+    ck_assert_int_eq(
+        parse("--help=conf", &options, &message), OPTIONS_EXIT_OK);
+    ck_assert_ptr_nonnull(strstr(message.data, "\n#port = 11211\n"));
+    ck_assert_ptr_nonnull(strstr(message.data, "\n#log-file = FILE\n"));
+    ck_assert_ptr_null(strstr(message.data, "\n#salvage"));
+    options = good_file(message.data, "");
+    for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
+        ck_assert(options.given[i] == (i == OPTIONS_ID_config));
+    }
+    char *rest = message.data;
+    while (rest != NULL) {
+        char *line = strsep(&rest, "\n");
+        ck_assert_uint_lt(strlen(line), 80);
+        ck_assert(line[0] == '\0' || line[0] == '#');
+        if (line[0] == '#' && line[1] != ' ') {
+            take_default(line + 1, &defaults);
+        }
+    }
+    ck_assert_uint_gt(defaults, 50);
+    buf_fini(&message);
+}
+END_TEST
+
 START_TEST(test_config_file_wrong)
 {
     bad_file("port 1\nthreads 0\n",
@@ -565,6 +634,7 @@ main(void)
     tcase_add_test(tcase, test_refused);
     tcase_add_test(tcase, test_help);
     tcase_add_test(tcase, test_help_man);
+    tcase_add_test(tcase, test_help_conf);
     tcase_add_test(tcase, test_settings);
     tcase_add_test(tcase, test_config_file);
     tcase_add_test(tcase, test_config_file_wrong);
