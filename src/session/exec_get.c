@@ -49,7 +49,7 @@ check_dialect_key(const struct schema_counter *counter, const char *text,
     }
     return key->kind == KEY_RECORD && !exec_member__has_record(counter)
         ? ERR_NO_COLUMNS
-        : key_member_fault(key);
+        : key_fault(key);
 }
 
 /* A cell never expires: an exptime is refused unless the counter says to
@@ -98,7 +98,7 @@ needs_look(const struct session *session)
 {
     return needs_check(&session->request) ||
         session->executor->rules.no_near || refuses_others(session) ||
-        session->executor->names.has_members;
+        session->executor->names.has_faults;
 }
 
 static int
@@ -136,7 +136,7 @@ check_key(struct session *session, const struct schema_counter *counter,
     }
     err = needs_check(&session->request) ? check_exptime(&key) : 0;
     if (err == 0) {
-        err = key_member_fault(&key);
+        err = key_fault(&key);
     }
     return err != 0 ? err : check_owner(session, &key);
 }
@@ -588,7 +588,7 @@ exec__look_begin(
     bool is_alone = touches || request->op != REQUEST_LOOK;
     int err = touches && request->exptime != 0 ? check_exptime(key) : 0;
     if (err == 0) {
-        err = key_member_fault(key);
+        err = key_fault(key);
     }
     if (err != 0 || is_alone || !exec__is_getting(session)) {
         enum exec_step step = exec__settle_all(session, turn);

@@ -451,7 +451,7 @@ take_any(struct session *session, struct reading *reading, const char *base,
         err = read_any(session, reading, &key, &len, &is_known);
     }
     if (err == 0 && reading->names != NULL && !job->is_alone) {
-        err = key_member_fault(&key); /* else it is checked */
+        err = key_fault(&key); /* else it is checked */
     }
     if (err != 0) {
         *bad = (struct span){(uint32_t)at, (uint32_t)len};
