@@ -13,6 +13,7 @@
 #include "names/names.h"
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "base/err.h"
 
 #include <stdlib.h>
@@ -55,6 +56,17 @@ take_fn(struct engine_names *hook, unsigned shard,
 {
     struct names *names = (struct names *)hook;
     return names_take(names, shard, name->bytes, name->len, name->adds, id);
+}
+
+void
+names_key(uint64_t epoch, uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES])
+{
+    static const char half[][8] = {"names 1", "names 2"};
+    uint8_t from[SIPHASH_KEY_BYTES];
+    bytes_put_u64(from, seed);
+    bytes_put_u64(from + 8, epoch);
+    bytes_put_u64(key, siphash(from, half[0], sizeof half[0]));
+    bytes_put_u64(key + 8, siphash(from, half[1], sizeof half[1]));
 }
 
 int
@@ -345,6 +357,7 @@ names_put_at(struct names *names, unsigned shard, uint32_t number,
 void
 names_begin_load(struct names *names)
 {
+    names->account.limit_bytes = UINT64_MAX; /* what was there comes back */
     for (unsigned i = 0; i < names->config.shards; i++) {
         dict_begin_load(names->shard[i].dict);
     }
@@ -354,6 +367,7 @@ int
 names_end_load(struct names *names, uint64_t *id)
 {
     int err = 0;
+    names->account.limit_bytes = names->config.limit_bytes;
     for (unsigned i = 0; i < names->config.shards; i++) {
         uint32_t number;
         int its =

@@ -32,7 +32,7 @@ struct names_config {
     uint64_t limit_bytes;
     const struct alloc *alloc;      /* NULL: the heap */
     struct qsbr *qsbr;              /* NULL: there are no readers */
-    uint8_t key[SIPHASH_KEY_BYTES]; /* secret, of the directory */
+    uint8_t key[SIPHASH_KEY_BYTES]; /* names_key */
     /* Where an id is, and back: engine_row and engine_id. */
     void (*row_fn)(
         const void *context, uint64_t id, unsigned *shard, uint64_t *row);
@@ -65,6 +65,11 @@ struct names_ask {
 struct names_sums {
     uint64_t names, resting, lost;
 };
+
+/* The key of a directory: from its epoch and the engine's seed, which are random
+ * and the same for good, on its replicas, too. */
+void names_key(
+    uint64_t epoch, uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES]);
 
 /* 0, ERR_HOT_FULL or ERR_NO_MEMORY. */
 int names_create(struct names **out, const struct names_config *config);

@@ -477,6 +477,7 @@ make_parts(struct real_store *real, const struct store_config *config,
         goto err_after_abouts;
     }
     real->durable.abouts = real->abouts;
+    real->durable.names = real->store.names;
     engine_set_marks(real->engine, &real->producers.marks);
     real->durable.producers = &real->producers;
     atomic_init(&real->schema, schema);
