@@ -68,8 +68,7 @@ struct names_sums {
 
 /* The key of a directory: from its epoch and the engine's seed, which are random
  * and the same for good, on its replicas, too. */
-void names_key(
-    uint64_t epoch, uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES]);
+void names_key(uint64_t epoch, uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES]);
 
 /* 0, ERR_HOT_FULL or ERR_NO_MEMORY. */
 int names_create(struct names **out, const struct names_config *config);
