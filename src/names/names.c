@@ -364,17 +364,18 @@ names_begin_load(struct names *names)
 }
 
 int
-names_end_load(struct names *names, uint64_t *id)
+names_end_load(struct names *names, unsigned *shard, uint32_t *number)
 {
     int err = 0;
     names->account.limit_bytes = names->config.limit_bytes;
     for (unsigned i = 0; i < names->config.shards; i++) {
-        uint32_t number;
+        uint32_t twice;
         int its =
-            dict_end_load(names->shard[i].dict, names->config.qsbr, &number);
+            dict_end_load(names->shard[i].dict, names->config.qsbr, &twice);
         if (err == 0 && its != 0) {
             err = its;
-            *id = id_of(names, i, number);
+            *shard = i;
+            *number = twice;
         }
     }
     return err;

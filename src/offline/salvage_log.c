@@ -18,6 +18,7 @@
 #include "offline/glean.h"
 #include "offline/rewrite.h"
 #include "offline/salvage_members.h"
+#include "offline/salvage_names.h"
 #include "schema/restore.h"
 #include "wal/frame.h"
 
@@ -33,6 +34,7 @@ struct work {
     struct history terms; /* so far */
     struct rewrite rewrite;
     struct salvage_members members;
+    struct salvage_names names;
     uint32_t max_serial;
     uint64_t batches, changes, strange; /* changes of no column */
     uint64_t n_lost;                    /* batches */
@@ -360,6 +362,19 @@ take_cells(struct work *work, const struct glean_batch *batch,
 }
 
 static int
+take_name(struct work *work, const struct glean_batch *batch,
+    const struct entry_name *name, const uint8_t *at, const uint8_t *end,
+    struct buf *out)
+{
+    bool is_kept;
+    int err = salvage_names_take(&work->names, name, batch->seq, &is_kept);
+    if (is_kept) {
+        buf_add(out, at, (size_t)(end - at));
+    }
+    return err;
+}
+
+static int
 take_payload(
     struct work *work, const struct glean_batch *batch, struct buf *out)
 {
@@ -387,6 +402,8 @@ take_payload(
             err = take_cells(
                 work, batch, &entry.cells, at, reader.at, is_first, out);
             is_first = false;
+        } else if (entry.kind == ENTRY_NAME) {
+            err = take_name(work, batch, &entry.named, at, reader.at, out);
         } else {
             err = take_producer(work, &entry);
             buf_add(out, at, (size_t)(reader.at - at));
@@ -513,11 +530,18 @@ salvage__mend_log(struct salvage *salvage)
             salvage_members_begin(&work.members, salvage, work.recover.schema);
     }
     if (err == 0) {
+        err = salvage_names_begin(&work.names, salvage);
+    }
+    if (err == 0) {
         err = glean_run(&glean, &salvage->error);
     }
     if (err == 0) {
         err = salvage_members_end(&work.members, work.recover.schema,
             &work.rewrite, max_seq(&salvage->manifest));
+    }
+    if (err == 0) {
+        err = salvage_names_end(
+            &work.names, &work.rewrite, max_seq(&salvage->manifest));
     }
     if (err == 0) {
         err = rewrite_end(&work.rewrite, max_seq(&salvage->manifest));
@@ -540,6 +564,7 @@ salvage__mend_log(struct salvage *salvage)
         salvage->error = work.rewrite.error;
     }
     salvage_members_fini(&work.members);
+    salvage_names_fini(&work.names);
     recover_schema_fini(&work.recover);
     numbers_fini(&work.made);
     return err;
