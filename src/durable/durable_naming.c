@@ -89,11 +89,8 @@ durable_naming__log(struct durable *durable)
 void
 durable_naming__close(struct durable *durable)
 {
-    if (durable->naming_log != NULL) {
-        names_set_sink(durable->names, NULL);
-        free(durable->naming_log);
-        durable->naming_log = NULL;
-    }
+    free(durable->naming_log);
+    durable->naming_log = NULL;
 }
 
 /* ---- images ---- */

@@ -73,7 +73,8 @@ int durable_naming_end_load(const struct durable_naming *it);
 
 struct durable_naming durable__naming(struct durable *durable);
 
-/* From now on names that come and go are logged. 0 or ERR_NO_MEMORY. */
+/* From now on names that come and go are logged. 0 or ERR_NO_MEMORY. The end:
+ * none comes or goes any more. */
 int durable_naming__log(struct durable *durable);
 void durable_naming__close(struct durable *durable);
 
