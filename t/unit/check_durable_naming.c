@@ -451,6 +451,122 @@ START_TEST(test_damage)
 }
 END_TEST
 
+static struct names_ask
+ask_for(struct model *model, unsigned i)
+{
+    char bytes[NAME_BYTES_MAX];
+    struct names_ask ask = {.bytes = bytes, .len = name_of(i, bytes)};
+    struct qsbr_reader reader;
+    reader_begin(model->rig.store, &reader);
+    names_find(names_of(model), &ask, 1);
+    reader_end(model->rig.store, &reader);
+    ask.bytes = NULL;
+    return ask;
+}
+
+static unsigned
+shard_of(struct model *model, unsigned i)
+{
+    unsigned shard;
+    uint64_t row;
+    engine_row(((struct real_store *)model->rig.store)->engine,
+        ask_for(model, i).id, &shard, &row);
+    return shard;
+}
+
+struct place {
+    struct disk *disk;
+    const char *bytes;
+    size_t len;
+    char file[FAKE_NAME_BYTES]; /* "": not found */
+    uint64_t at;
+};
+
+static void
+look_in_log(void *context, const char *name)
+{
+    struct place *place = context;
+    struct disk *disk = place->disk;
+    uint64_t size;
+    size_t n;
+    int fd;
+    if (strncmp(name, "log-", 4) != 0) {
+        return;
+    }
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_READ, &fd), 0);
+    ck_assert_int_eq(disk->calls->size(disk, fd, &size), 0);
+    char *all = malloc(size);
+    ck_assert_ptr_nonnull(all);
+    ck_assert_int_eq(disk->calls->read(disk, fd, all, size, 0, &n), 0);
+    disk->calls->close(disk, fd);
+    const char *at = memmem(all, n, place->bytes, place->len);
+    if (at != NULL) {
+        (void)snprintf(place->file, sizeof place->file, "%s", name);
+        place->at = (uint64_t)(at - all);
+    }
+    free(all);
+}
+
+/* Destroys the batch of the log that has a name, which stands there once. */
+static void
+destroy_batch(struct rig *rig, const char *bytes, size_t len)
+{
+    struct place place = {.disk = rig->data.disk, .bytes = bytes, .len = len};
+    place.disk->calls->list(place.disk, look_in_log, &place);
+    ck_assert_str_ne(place.file, "");
+    for (unsigned i = 0; i < 8; i++) {
+        fake_disk_flip(rig->fake, place.file, place.at + i, 0xff);
+    }
+}
+
+/* It is lost that a name has gone, and it has come again: a salvage leaves it
+ * one number, and a start takes that. */
+START_TEST(test_twice)
+{
+    static struct model model;
+    struct rig *rig = &model.rig;
+    struct buf report = {0};
+    enum salvage_outcome outcome;
+    char bytes[NAME_BYTES_MAX];
+    unsigned other = 0;
+    start(&model, WAL_SYNC_ALWAYS, 31);
+    set(&model, 0, 1);
+    uint64_t first = ask_for(&model, 0).id;
+    do {
+        other++;
+    } while (ask_for(&model, other).is_own ||
+        shard_of(&model, other) != shard_of(&model, 0));
+    set(&model, 0, 0);
+    ck_assert(!ask_for(&model, 0).found);
+    set(&model, other, 7); /* its batch has the end of the first, too */
+    ck_assert_uint_eq(ask_for(&model, other).id, first);
+    set(&model, 0, 3);
+    ck_assert_uint_ne(ask_for(&model, 0).id, first);
+    ck_assert_int_eq(rig_close(rig), 0);
+    destroy_batch(rig, bytes, name_of(other, bytes));
+    const struct salvage_config config = {.disk = rig->data.disk,
+        .logger = &rig->logger,
+        .free_bytes = UINT64_MAX};
+    ck_assert_int_eq(salvage_run(&config, &report, &outcome), 0);
+    ck_assert_int_eq(outcome, SALVAGE_LOSSY);
+    buf_add(&report, "", 1);
+    EXPECT(strstr(report.data, "had two numbers") != NULL, "%s", report.data);
+    ck_assert_int_eq(check_files(rig), 0);
+    ck_assert_int_eq(rig_open(rig), 0);
+    look_up_column(&model);
+    ck_assert_uint_eq(ask_for(&model, 0).id, first);
+    ck_assert(!ask_for(&model, other).found);
+    buf_fini(&report);
+    for (unsigned i = 0; i < NAMES; i++) {
+        bool found;
+        model.state[i] = (struct state){.value = value_of(&model, i, &found)};
+    }
+    work(&model, 100);
+    crash(&model, true, 1);
+    finish(&model);
+}
+END_TEST
+
 static int
 take_text(void *context, const char *text, size_t len)
 {
@@ -466,16 +582,12 @@ START_TEST(test_dump)
     struct rig *rig = &model.rig;
     struct buf out = {0};
     char bytes[NAME_BYTES_MAX], line[2 * NAME_BYTES_MAX];
-    struct qsbr_reader reader;
     uint64_t id[2];
     start(&model, WAL_SYNC_ALWAYS, 3);
     for (unsigned i = 0; i < COUNT_OF(id); i++) {
-        struct names_ask ask = {.bytes = bytes, .len = name_of(i, bytes)};
         set(&model, i, ++model.last);
         ck_assert_int_eq(i > 0 ? 0 : rig_checkpoint(rig), 0);
-        reader_begin(rig->store, &reader);
-        names_find(names_of(&model), &ask, 1);
-        reader_end(rig->store, &reader);
+        struct names_ask ask = ask_for(&model, i);
         ck_assert(ask.found && !ask.is_own);
         id[i] = ask.id;
     }
@@ -506,6 +618,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_crashes, test_cut_checkpoint,
-        test_symbols, test_only_what_changed, test_damage, test_dump};
+        test_symbols, test_only_what_changed, test_damage, test_twice,
+        test_dump};
     return run_tests("durable_naming", tests, COUNT_OF(tests));
 }
