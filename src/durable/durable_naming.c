@@ -3,10 +3,9 @@
  *
  * A name is logged under the lock of its shard, before its record is; so each
  * record of the log has the name of its id before it. An image of blocks is
- * made under that lock, and entries from before it are passed over: a number
- * may have had another name then. What is in the batch that was under way when
- * the image was made is read again over it, and says in the end what the image
- * has.
+ * made under that lock, and entries from before it are passed over. Those of
+ * the batch that was under way then are read again over it: the last of a number
+ * says what the image has.
  *
  * Images of one dictionary are of different moments: a name may be in two, until
  * the log has taken one of them out (names_end_load).

@@ -59,12 +59,11 @@ take_fn(struct engine_names *hook, unsigned shard,
 }
 
 void
-names_key(uint64_t epoch, uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES])
+names_key(uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES])
 {
     static const char half[][8] = {"names 1", "names 2"};
-    uint8_t from[SIPHASH_KEY_BYTES];
+    uint8_t from[SIPHASH_KEY_BYTES] = {0};
     bytes_put_u64(from, seed);
-    bytes_put_u64(from + 8, epoch);
     bytes_put_u64(key, siphash(from, half[0], sizeof half[0]));
     bytes_put_u64(key + 8, siphash(from, half[1], sizeof half[1]));
 }

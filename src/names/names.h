@@ -66,9 +66,10 @@ struct names_sums {
     uint64_t names, resting, lost;
 };
 
-/* The key of a directory: from its epoch and the engine's seed, which are random
- * and the same for good, on its replicas, too. */
-void names_key(uint64_t epoch, uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES]);
+/* The key of a directory: from the engine's seed, which is random, and the same
+ * through restores and salvages and on all copies, as long as ids are where they
+ * were. */
+void names_key(uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES]);
 
 /* 0, ERR_HOT_FULL or ERR_NO_MEMORY. */
 int names_create(struct names **out, const struct names_config *config);

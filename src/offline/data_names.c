@@ -36,7 +36,7 @@ data_names_begin(struct data_names *it, const struct manifest *manifest,
             .row_fn = row_fn,
             .id_fn = id_fn,
             .context = it->engine};
-        names_key(manifest->epoch, manifest->seed, config.key);
+        names_key(manifest->seed, config.key);
         err = names_create(&it->naming.names, &config);
     }
     if (err == 0) {

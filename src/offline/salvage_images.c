@@ -137,7 +137,7 @@ say_tables_lost(struct salvage *salvage, const struct images_entry *entry,
     salvage->is_lossy = true;
 }
 
-/* Names of records that stay: these cannot be asked for. Without a table of
+/* Names; their records stay (offline/salvage_names.c). Without a table of
  * symbols no block can be read that may need it. */
 static void
 say_names_lost(struct salvage *salvage, const struct images_entry *entry)
@@ -148,8 +148,7 @@ say_names_lost(struct salvage *salvage, const struct images_entry *entry)
     names_make(name, NAMES_CHECKPOINT, entry->file);
     salvage__say(salvage,
         "%s, offset %" PRIu64
-        ": an image is lost: %s names of shard %u%s; the records of these "
-        "names are there, but nobody can ask for them; what the log has of "
+        ": an image is lost: %s names of shard %u%s; what the log has of "
         "names later is not",
         name, entry->offset, is_table ? "symbols of all" : "up to 2048", shard,
         is_table ? ", which are lost with them" : "");

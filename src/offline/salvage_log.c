@@ -210,11 +210,12 @@ salvage__look_at_log(struct salvage *salvage)
         if (err == 0) {
             salvage->end = end;
         }
-        /* members that are lost with images or segments, or with the shards,
-         * are the log's to mend */
+        /* members and names that are lost with images or segments, or with
+         * the shards, are the log's to mend */
         bool is_short = (salvage->n_images > 0 || salvage->segment.n > 0 ||
                             salvage->is_made_anew) &&
-            member_ids_has(work.recover.schema);
+            (member_ids_has(work.recover.schema) ||
+                salvage_names_has(work.recover.schema));
         if (salvage__is_damage(err) || (err == 0 && is_short)) {
             salvage->is_log_bad = true;
             err = salvage->disk->calls->list(
@@ -358,7 +359,8 @@ take_cells(struct work *work, const struct glean_batch *batch,
         buf_add(out, at, (size_t)(end - at));
     }
     count_cells(work, cells);
-    return err;
+    return err == 0 ? salvage_names_note(&work->names, &work->recover, cells)
+                    : err;
 }
 
 static int
@@ -540,8 +542,8 @@ salvage__mend_log(struct salvage *salvage)
             &work.rewrite, max_seq(&salvage->manifest));
     }
     if (err == 0) {
-        err = salvage_names_end(
-            &work.names, &work.rewrite, max_seq(&salvage->manifest));
+        err = salvage_names_end(&work.names, work.recover.schema,
+            &work.rewrite, max_seq(&salvage->manifest));
     }
     if (err == 0) {
         err = rewrite_end(&work.rewrite, max_seq(&salvage->manifest));

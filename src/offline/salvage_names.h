@@ -11,6 +11,8 @@
 struct salvage_names {
     struct salvage *salvage;
     struct data_names names;
+    struct numbers ids;  /* owned; of records in the log, whose ids numbers of
+                          * names make */
     uint64_t n_left_out; /* entries */
 };
 
@@ -24,10 +26,19 @@ void salvage_names_fini(struct salvage_names *it);
 int salvage_names_take(struct salvage_names *it, const struct entry_name *name,
     uint64_t seq, bool *is_kept);
 
-/* All of the log has been taken: of two numbers with one name the first keeps
- * it, and rewrite gets, above max_seq, that the other has none; says what has
- * been done. 0, ERR_NO_MEMORY, or an error of rewrite_add. */
-int salvage_names_end(
-    struct salvage_names *it, struct rewrite *rewrite, uint64_t max_seq);
+/* Cells of the log. 0 or ERR_NO_MEMORY. */
+int salvage_names_note(struct salvage_names *it,
+    const struct recover_schema *recover, const struct entry_cells *cells);
+
+/* All of the log has been taken, and the schema is as it is at the end: of two
+ * numbers with one name the first keeps it, and a record without a name gets
+ * one; rewrite gets that, above max_seq. Says what has been done. 0,
+ * ERR_NO_MEMORY, or an error of recover_read, recover_each_segment or
+ * rewrite_add. */
+int salvage_names_end(struct salvage_names *it, const struct schema *schema,
+    struct rewrite *rewrite, uint64_t max_seq);
+
+/* True of a schema with counters whose ids are names. */
+bool salvage_names_has(const struct schema *schema);
 
 #endif

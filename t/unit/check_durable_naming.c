@@ -12,6 +12,7 @@
 #include "unit/durable_help.h"
 #include "wal/names.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -160,6 +161,34 @@ set(struct model *model, unsigned i, uint32_t value)
     if (value == 0 && !ask.is_own) {
         drop(model, change.id);
     }
+}
+
+/* Adds to the value of a name, and says what it is then. */
+static uint32_t
+add(struct model *model, unsigned i, uint32_t delta)
+{
+    struct rig *rig = &model->rig;
+    char bytes[NAME_BYTES_MAX];
+    struct names_ask ask = {.bytes = bytes, .len = name_of(i, bytes)};
+    struct engine_name name = {bytes, (uint8_t)ask.len, true};
+    struct change change = {.op = CHANGE_INCR,
+        .counter = model->key.counter,
+        .n_columns = 1,
+        .column = {model->key.column},
+        .serial = {model->key.serial},
+        .operand = {delta}};
+    struct store_change call = {.n = 1, .change = &change};
+    struct qsbr_reader reader;
+    reader_begin(rig->store, &reader);
+    names_find(names_of(model), &ask, 1);
+    change.id = ask.id;
+    change.name = ask.is_own ? NULL : &name;
+    ck_assert_int_eq(store_change(rig->store, &call), STORE_DONE);
+    reader_end(rig->store, &reader);
+    ck_assert_int_eq(change.err, 0);
+    ck_assert_int_eq(rig_commit(rig, call.seq), STORE_COMMITTED);
+    model->state[i] = (struct state){.value = (uint32_t)change.value[0]};
+    return (uint32_t)change.value[0];
 }
 
 static void
@@ -359,6 +388,23 @@ START_TEST(test_only_what_changed)
 }
 END_TEST
 
+/* What a checkpoint that failed has copied is in the next one. */
+START_TEST(test_failed_checkpoint)
+{
+    static struct model model;
+    struct rig *rig = &model.rig;
+    start(&model, WAL_SYNC_ALWAYS, 41);
+    work(&model, 500);
+    fake_disk_fail_name(rig->fake, FAKE_RENAME, EIO, "MANIFEST");
+    ck_assert_int_ne(rig_checkpoint(rig), 0);
+    (void)fake_disk_heal(rig->fake);
+    rig_wait_writable(rig);
+    ck_assert_int_eq(rig_checkpoint(rig), 0);
+    crash(&model, true, 1);
+    finish(&model);
+}
+END_TEST
+
 struct look {
     const struct manifest *manifest;
     struct images_entry largest;
@@ -401,6 +447,17 @@ find_image(struct rig *rig, char name[NAMES_BYTES], unsigned *shards)
     return look.largest;
 }
 
+/* No name gets what another one had. */
+static void
+expect_fresh(struct model *model)
+{
+    for (unsigned i = 0; i < NAMES; i++) {
+        uint32_t before = model->state[i].value;
+        EXPECT(add(model, i, 5) == before + 5, "name %u is not %u", i,
+            before + 5);
+    }
+}
+
 /* A bit of an image that is another one is found at the start; what cannot be
  * mended is lost, and nothing else. */
 START_TEST(test_damage)
@@ -410,7 +467,7 @@ START_TEST(test_damage)
     char name[NAMES_BYTES];
     struct buf report = {0};
     enum salvage_outcome outcome;
-    unsigned shards;
+    unsigned shards, n_lost = 0;
     start(&model, WAL_SYNC_ALWAYS, 11);
     work(&model, 1000);
     ck_assert_int_eq(rig_checkpoint(rig), 0);
@@ -442,8 +499,11 @@ START_TEST(test_damage)
         uint32_t value = value_of(&model, i, &found);
         EXPECT(value == 0 || value == model.state[i].value,
             "name %u is %u, not %u", i, value, model.state[i].value);
-        model.state[i] = (struct state){.value = value};
+        model.state[i].value = value;
+        n_lost += !found;
     }
+    ck_assert_uint_gt(n_lost, 0);
+    expect_fresh(&model);
     work(&model, 300);
     crash(&model, true, 1);
     buf_fini(&report);
@@ -567,6 +627,51 @@ START_TEST(test_twice)
 }
 END_TEST
 
+/* Without a manifest nobody knows where names belong: records have other names
+ * then, and no name has another one's record. */
+START_TEST(test_lost_manifest)
+{
+    static struct model model;
+    struct rig *rig = &model.rig;
+    struct disk *disk;
+    struct buf report = {0};
+    enum salvage_outcome outcome;
+    uint64_t n = 0, n_names = 0;
+    start(&model, WAL_SYNC_ALWAYS, 51);
+    disk = rig->data.disk;
+    work(&model, 1000);
+    for (unsigned i = 0; i < NAMES; i++) {
+        bool is_own = ask_for(&model, i).is_own;
+        n += !is_own && model.state[i].value != 0;
+        model.state[i].value = is_own ? model.state[i].value : 0;
+    }
+    ck_assert_int_eq(rig_close(rig), 0);
+    (void)disk->calls->unlink(disk, MANIFEST_COPY);
+    ck_assert_int_eq(disk->calls->unlink(disk, MANIFEST_NAME), 0);
+    const struct salvage_config config = {.disk = disk,
+        .logger = &rig->logger,
+        .free_bytes = UINT64_MAX,
+        .seed = 999,
+        .shards = 8};
+    ck_assert_int_eq(salvage_run(&config, &report, &outcome), 0);
+    ck_assert_int_eq(outcome, SALVAGE_LOSSY);
+    buf_add(&report, "", 1);
+    EXPECT(strstr(report.data, "have lost their name") != NULL, "%s",
+        report.data);
+    ck_assert_int_eq(check_files(rig), 0);
+    ck_assert_int_eq(rig_open(rig), 0);
+    look_up_column(&model);
+    for (unsigned i = 0; i < names_of(&model)->config.shards; i++) {
+        n_names += dict_counts(names_dict(names_of(&model), i)).names;
+    }
+    ck_assert_uint_ge(n_names, n); /* of some a record may have gone, too */
+    expect_fresh(&model);
+    crash(&model, true, 1);
+    buf_fini(&report);
+    finish(&model);
+}
+END_TEST
+
 static int
 take_text(void *context, const char *text, size_t len)
 {
@@ -618,7 +723,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_crashes, test_cut_checkpoint,
-        test_symbols, test_only_what_changed, test_damage, test_twice,
-        test_dump};
+        test_failed_checkpoint, test_symbols, test_only_what_changed,
+        test_damage, test_twice, test_lost_manifest, test_dump};
     return run_tests("durable_naming", tests, COUNT_OF(tests));
 }
