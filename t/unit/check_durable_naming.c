@@ -394,8 +394,11 @@ START_TEST(test_failed_checkpoint)
     static struct model model;
     struct rig *rig = &model.rig;
     start(&model, WAL_SYNC_ALWAYS, 41);
+    rig->data.checkpoint_step_bytes = 0; /* all of it is one step */
+    ck_assert_int_eq(rig_close(rig), 0);
+    ck_assert_int_eq(rig_open(rig), 0);
     work(&model, 500);
-    fake_disk_fail_name(rig->fake, FAKE_RENAME, EIO, "MANIFEST");
+    fake_disk_fail_name(rig->fake, FAKE_OPEN, EIO, "checkpoint-");
     ck_assert_int_ne(rig_checkpoint(rig), 0);
     (void)fake_disk_heal(rig->fake);
     rig_wait_writable(rig);
