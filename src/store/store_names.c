@@ -35,7 +35,7 @@ store_names__create(struct real_store *real, const struct store_config *config,
         .row_fn = row_of,
         .id_fn = id_of,
         .context = real->engine};
-    names_key(real->is_durable ? real->durable.epoch : 0, seed, of.key);
+    names_key(seed, of.key);
     int err = names_create(&real->store.names, &of);
     if (err != 0) {
         return err;
