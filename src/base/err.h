@@ -144,6 +144,8 @@
     X(MANY_HANDOVERS, "64 handovers is the limit, take back one")             \
     X(BAD_RULE,                                                               \
         "a rule is HASH:I/N or modulo:I/N: ids of server I, from 0, of N")    \
+    X(NAMES_RULE,                                                             \
+        "ids that are names go by no rule: --owns, handover, dump of RULE")   \
     X(NOT_MOVED, "not handed over, see handover")                             \
     X(FORGETS, "busy: see stats forget, or a handover is being changed")      \
     X(HANDED_BACK, "the ids have been handed back")                           \

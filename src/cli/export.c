@@ -244,6 +244,9 @@ take_dumped(void *context, const char *line, size_t len)
         job->missing++;
         return TALK_MORE;
     }
+    if (talk_begins(line, len, "LEFT_OUT ")) { /* said at the end */
+        return TALK_MORE;
+    }
     if (!talk_begins(line, len, "set ") && !talk_begins(line, len, "add ")) {
         return TALK_WRONG;
     }

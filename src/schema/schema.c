@@ -153,6 +153,17 @@ schema_is_empty(const struct schema *schema)
     return schema->n_counters == 0;
 }
 
+bool
+schema_has_text(const struct schema *schema)
+{
+    for (unsigned i = 0; i < schema->n_counters; i++) {
+        if (schema->counter[i].key_is_text) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct schema_counter *
 schema_counter_at(const struct schema *schema, unsigned slot)
 {

@@ -160,6 +160,9 @@ void schema_destroy(struct schema **schema);
 /* True where there is no counter. */
 bool schema_is_empty(const struct schema *schema);
 
+/* True where the ids of some counter are names. */
+bool schema_has_text(const struct schema *schema);
+
 /* Grows by one with every edit. */
 uint64_t schema_version(const struct schema *schema);
 
