@@ -12,8 +12,8 @@
  * A pass that somebody asks for, one that makes up for files that are gone, and
  * one on a disk that fills, writes all that have changed.
  *
- * A manifest that is written before, for a snapshot say, has the schema as it is
- * by then. How large tables are follows from the memory that the column was
+ * A manifest that is written before, for a snapshot say, has the schema as it
+ * is by then. How large tables are follows from the memory that the column was
  * made with, which that does not tell any more where it has been changed; so it
  * has the column's head.
  *
