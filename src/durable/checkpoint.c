@@ -811,6 +811,9 @@ do_pass(struct pass *pass, uint64_t began_ns)
         err = checkpoint__take_abouts(pass, &done.log_number);
     }
     if (err == 0) {
+        err = checkpoint__take_names(pass);
+    }
+    if (err == 0) {
         done.checkpoint_time = (uint64_t)clock_unix_s();
         err = step(pass, &done);
     }
@@ -819,6 +822,8 @@ do_pass(struct pass *pass, uint64_t began_ns)
         ASSERT(durable->manifest.log_number == done.log_number);
         wal_verify(durable->wal);
         checkpoint__end_abouts(pass, true);
+        pass->has_names = false; /* they are durable */
+        pass->owner->wants_all_names = false;
         checkpoint__forget_log(pass->owner);
         pass->owner->passed_file = file;
         pass->owner->passed_bytes = begun.bytes;
@@ -834,6 +839,7 @@ fail(struct pass *pass, int err)
 {
     undo(pass);
     checkpoint__end_abouts(pass, false);
+    checkpoint__undo_names(pass);
     pass->n_ops = 0;
     buf_clear(&pass->block);
     if (err != ERR_CLOSED) {

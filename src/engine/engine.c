@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/engine_priv.h"
 #include "engine/members_priv.h"
+#include "engine/naming.h"
 #include "engine/reader_priv.h"
 
 #include "base/assert.h"
@@ -182,6 +183,12 @@ void
 engine_set_marks(struct engine *engine, struct engine_marks *marks)
 {
     engine->marks = marks;
+}
+
+void
+engine_set_names(struct engine *engine, struct engine_names *names)
+{
+    engine->names = names;
 }
 
 void

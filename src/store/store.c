@@ -14,8 +14,10 @@
 #include "durable/durable_position.h"
 #include "durable/snapshot.h"
 #include "engine/members.h"
+#include "engine/naming.h"
 #include "schema/restore.h"
 #include "store/store_about.h"
+#include "store/store_names.h"
 #include "store/store_real.h"
 
 #include <stddef.h>
@@ -470,12 +472,19 @@ make_parts(struct real_store *real, const struct store_config *config,
     if (err != 0) {
         goto err_after_producers;
     }
+    err = store_names__create(real, config, shards, seed);
+    if (err != 0) {
+        goto err_after_abouts;
+    }
     real->durable.abouts = real->abouts;
+    real->durable.names = real->store.names;
     engine_set_marks(real->engine, &real->producers.marks);
     real->durable.producers = &real->producers;
     atomic_init(&real->schema, schema);
     return 0;
 
+err_after_abouts:
+    abouts_destroy(&real->abouts);
 err_after_producers:
     producers_fini(&real->producers);
 err_after_engine:
@@ -496,6 +505,7 @@ destroy_parts(struct real_store *real)
     struct moved *moved = (struct moved *)atomic_load_explicit(
         &real->moved, memory_order_relaxed);
     engine_destroy(&real->engine);
+    names_destroy(&real->store.names);
     abouts_destroy(&real->abouts);
     producers_fini(&real->producers);
     items_destroy(&real->store.items);

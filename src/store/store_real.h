@@ -9,6 +9,7 @@
 #include "durable/checkpoint.h"
 #include "durable/durable.h"
 #include "durable/producers.h"
+#include "names/names.h"
 #include "store/applier.h"
 #include "store/dumper.h"
 #include "store/gardener.h"
@@ -35,6 +36,7 @@ struct real_store {
     _Atomic(const struct moved *) moved;
     struct engine *engine;
     struct abouts *abouts; /* the columns of members=about */
+    _Atomic uint64_t names_rounds; /* struct store has its address */
     struct producers producers;
     struct keeper keeper;
     struct dumper dumper;

@@ -280,7 +280,7 @@ static const struct look_of_member {
     enum key_kind kind;
     bool has_member;
     uint64_t id, member;
-    int err; /* key_member_fault's, or of an item key_near's */
+    int err; /* key_fault's, or of an item key_near's */
 } member_looks[] = {
     {"77.liked", KEY_MEMBER, false, 77, 0, ERR_NO_MEMBER},
     {"77.attitudes:5", KEY_MEMBER, true, 77, 5, 0},
@@ -335,7 +335,7 @@ START_TEST(test_members)
     struct schema *schema = schema_with_members();
     struct key_names names = {0};
     key_names_use(&names, schema);
-    ck_assert(names.has_members);
+    ck_assert(names.has_faults);
     for (size_t i = 0; i < 2 * COUNT_OF(member_looks); i++) {
         const struct look_of_member *look = &member_looks[i / 2];
         size_t len = strlen(look->text);
@@ -349,7 +349,7 @@ START_TEST(test_members)
                 look->err == 0 || key_names_may_be_near(&names, text, len));
         } else {
             ck_assert_uint_eq(key.id, look->id);
-            ck_assert_int_eq(key_member_fault(&key), look->err);
+            ck_assert_int_eq(key_fault(&key), look->err);
         }
         if (look->kind == KEY_MEMBER) {
             ck_assert_int_eq(key.has_member, look->has_member);

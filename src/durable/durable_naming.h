@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DURABLE_DURABLE_NAMING_H
+#define DURABLE_DURABLE_NAMING_H
+
+#include "durable/durable.h"
+#include "wal/entry.h"
+#include "wal/image.h"
+
+/* Names on disk: their entries in the log, and their images.
+ *
+ * Images of a shard's dictionary are in the checkpoint files like others, in
+ * slot 0 and a shard of their own (manifest_is_of_names). They have one column:
+ * words of 8 bytes, of what doc/format-names.md says a table or a block is. A
+ * row is
+ *
+ *   table << 10 | word, of a table of symbols, 1..15
+ *   (16 + block) << 10 | word, of a block of names
+ *
+ * Blocks are written in groups of DURABLE_NAMING_GROUP. */
+
+enum {
+    DURABLE_NAMING_SHIFT = 10,
+    DURABLE_NAMING_BLOCKS = 16, /* the first block's place */
+    DURABLE_NAMING_GROUP = 64
+};
+
+static inline uint64_t
+durable_naming_table_row(unsigned table)
+{
+    return (uint64_t)table << DURABLE_NAMING_SHIFT;
+}
+
+static inline uint64_t
+durable_naming_block_row(uint64_t block)
+{
+    return (block + DURABLE_NAMING_BLOCKS) << DURABLE_NAMING_SHIFT;
+}
+
+/* The shard that images of a shard's dictionary are in. */
+static inline uint16_t
+durable_naming_shard(const struct manifest *manifest, unsigned shard)
+{
+    return (uint16_t)(manifest->shards + 1 + shard);
+}
+
+/* What comes out of an image: image_fn for each table and block whose rows are
+ * all in first_row..last_row, in order. 0; ERR_CORRUPT, where words make none;
+ * or what image_fn returned. Pure. */
+int durable_naming_each(const struct image *image, uint64_t first_row,
+    uint64_t last_row,
+    int (*image_fn)(void *context, const uint8_t *bytes, size_t n),
+    void *context);
+
+/* At the start, one after the other; durable->names, where it is not NULL, is
+ * new. Loads images; then what an entry says, which an image that was made
+ * later has already: one thread a shard; then looks that all fits. 0 or ERR_
+ * (the logger has been told more). */
+int durable_naming__load(struct durable *durable);
+int durable_naming__replay(
+    struct durable *durable, const struct entry_name *name, uint64_t seq);
+int durable_naming__end_load(struct durable *durable);
+
+/* From now on names that come and go are logged. 0 or ERR_NO_MEMORY. */
+int durable_naming__log(struct durable *durable);
+void durable_naming__close(struct durable *durable);
+
+/* Applies an entry of the primary's log. 0; ERR_HOT_FULL, where readers may
+ * still have the number, too, or ERR_NO_MEMORY: the caller rests and comes
+ * again; ERR_CORRUPT. For who is no online reader. */
+int durable_naming_apply(
+    struct durable *durable, const struct entry_name *name);
+
+#endif
