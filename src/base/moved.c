@@ -137,17 +137,6 @@ moved_find(const struct moved *moved, uint64_t id)
     return NULL;
 }
 
-const struct moved_one *
-moved_find_name(const struct moved *moved, const char *name, size_t len)
-{
-    for (uint32_t i = 0; i < moved->list.n; i++) {
-        if (owns_has_name(moved->owns[i], name, len)) {
-            return &moved->list.one[i];
-        }
-    }
-    return NULL;
-}
-
 const struct moved_list *
 moved_list_of(const struct moved *moved)
 {

@@ -138,30 +138,10 @@ START_TEST(test_ids)
 }
 END_TEST
 
-/* Names go by hashes, and by no number. */
-START_TEST(test_names)
-{
-    struct moved_list list = {0};
-    struct moved *moved;
-    put(&list, "modulo:0/1", "a:1");
-    put(&list, "crc32a:2/3", "b:1");
-    put(&list, "md5:0/2", "c:1");
-    ck_assert_int_eq(moved_create(&list, &moved), 0);
-    /* crc32a and md5 of t/unit/check_owns.c: anna's are 0x215cbeb7, of the
-     * third, and 0x389e0fa7; 007's crc32a is 0xbcd1af7e, two of the third; the
-     * md5 of 80 ff is even */
-    ck_assert_ptr_null(moved_find_name(moved, "anna", 4));
-    ck_assert_str_eq(moved_find_name(moved, "007", 3)->address, "b:1");
-    ck_assert_str_eq(moved_find_name(moved, "\x80\xff", 2)->address, "c:1");
-    ck_assert_str_eq(moved_find(moved, 7)->address, "a:1");
-    moved_destroy(&moved);
-}
-END_TEST
-
 int
 main(void)
 {
     const TTest *const tests[] = {
-        test_texts, test_longest, test_list, test_full, test_ids, test_names};
+        test_texts, test_longest, test_list, test_full, test_ids};
     return run_tests("moved", tests, COUNT_OF(tests));
 }
