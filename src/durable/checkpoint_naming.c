@@ -81,13 +81,13 @@ put(struct naming *it, unsigned shard, uint64_t first_row, uint64_t last_row)
     const struct durable *durable = pass->durable;
     struct image image = {
         .shard = durable_naming_shard(&durable->manifest, shard),
-        .counter_serial = 1,
+        .counter_serial = DURABLE_NAMING_SERIAL,
         .history = durable->history,
         .seq = it->position == 0 ? 0 : it->position - 1,
         .first_row = first_row,
         .last_row = last_row,
         .n_columns = 1,
-        .serial = {1},
+        .serial = {DURABLE_NAMING_SERIAL},
         .n = it->n,
         .row = it->row,
         .code = {it->word}};

@@ -724,6 +724,7 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
 {
     struct replay_end end = {0};
     uint64_t began_ns = clock_monotonic_ns();
+    const struct durable_naming naming = durable__naming(durable);
     ASSERT(durable->magic == DURABLE_MAGIC);
     ASSERT(durable->wal == NULL && durable->engine == NULL);
     durable->engine = engine;
@@ -740,7 +741,7 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
         err = recover__segments(durable);
     }
     if (err == 0) {
-        err = durable_naming__load(durable);
+        err = durable_naming_load(&naming);
     }
     if (err == 0) {
         err = recover__images(durable, *schema);
@@ -753,7 +754,7 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
         (clock_monotonic_ns() - loaded_ns) / NS_PER_MS);
     engine_end_loading(engine);
     if (err == 0) {
-        err = durable_naming__end_load(durable);
+        err = durable_naming_end_load(&naming);
     }
     if (err == 0) {
         err = open_log(durable, &end);

@@ -3,10 +3,9 @@
  *
  * A name is logged under the lock of its shard, before its record is; so each
  * record of the log has the name of its id before it. An image of blocks is
- * made under that lock, and entries from before it are passed over: a number
- * may have had another name then. What is in the batch that was under way when
- * the image was made is read again over it, and says in the end what the image
- * has.
+ * made under that lock, and entries from before it are passed over. Those of
+ * the batch that was under way then are read again over it: the last of a number
+ * says what the image has.
  *
  * Images of one dictionary are of different moments: a name may be in two, until
  * the log has taken one of them out (names_end_load).
@@ -89,11 +88,8 @@ durable_naming__log(struct durable *durable)
 void
 durable_naming__close(struct durable *durable)
 {
-    if (durable->naming_log != NULL) {
-        names_set_sink(durable->names, NULL);
-        free(durable->naming_log);
-        durable->naming_log = NULL;
-    }
+    free(durable->naming_log);
+    durable->naming_log = NULL;
 }
 
 /* ---- images ---- */
@@ -130,7 +126,7 @@ durable_naming_each(const struct image *image, uint64_t first_row,
 }
 
 struct load {
-    struct durable *durable;
+    const struct durable_naming *it;
     struct recover_reader reader;
     unsigned shard; /* of the dictionary */
     int err;
@@ -140,20 +136,20 @@ static int
 load_one(void *context, const uint8_t *bytes, size_t n)
 {
     struct load *load = context;
-    return names_load(load->durable->names, load->shard, bytes, n);
+    return names_load(load->it->names, load->shard, bytes, n);
 }
 
 static void
 load_image(void *context, const struct images_entry *entry)
 {
     struct load *load = context;
-    struct durable *durable = load->durable;
-    const struct manifest *manifest = &durable->manifest;
+    struct durable *durable = load->it->durable;
+    const struct manifest *manifest = load->it->manifest;
     struct image image;
     if (load->err != 0 || !manifest_is_of_names(manifest, entry)) {
         return;
     }
-    load->err = durable__is_cancelled(durable)
+    load->err = durable != NULL && durable__is_cancelled(durable)
         ? ERR_CLOSED
         : recover_read(&load->reader, entry, &image);
     if (load->err != 0) {
@@ -163,7 +159,7 @@ load_image(void *context, const struct images_entry *entry)
     load->err = durable_naming_each(
         &image, entry->first_row, entry->last_row, load_one, load);
     if (load->err == ERR_CORRUPT) {
-        log_line(durable->config.logger, LOG_ERROR,
+        log_line(load->it->logger, LOG_ERROR,
             "checkpoint %" PRIu64 ", offset %" PRIu64
             ": names that cannot be; restore the data directory from a "
             "backup, or see --salvage",
@@ -171,67 +167,89 @@ load_image(void *context, const struct images_entry *entry)
     }
 }
 
-int
-durable_naming__load(struct durable *durable)
+struct durable_naming
+durable__naming(struct durable *durable)
 {
-    struct load load = {.durable = durable,
-        .reader = {.disk = durable->disk,
-            .logger = durable->config.logger,
-            .images = &durable->manifest.images}};
-    if (durable->names == NULL) {
+    return (struct durable_naming){.names = durable->names,
+        .manifest = &durable->manifest,
+        .disk = durable->disk,
+        .logger = durable->config.logger,
+        .durable = durable};
+}
+
+int
+durable_naming_load(const struct durable_naming *it)
+{
+    struct load load = {.it = it,
+        .reader = {.disk = it->disk,
+            .logger = it->logger,
+            .images = &it->manifest->images}};
+    if (it->names == NULL) {
         return 0;
     }
-    names_begin_load(durable->names);
-    images_each(&durable->manifest.images, load_image, &load);
+    names_begin_load(it->names);
+    images_each(&it->manifest->images, load_image, &load);
     recover_reader_fini(&load.reader);
     return load.err;
 }
 
 int
-durable_naming__end_load(struct durable *durable)
+durable_naming_end_load(const struct durable_naming *it)
 {
-    uint64_t id;
-    int err = durable->names == NULL ? 0 : names_end_load(durable->names, &id);
+    unsigned shard;
+    uint32_t number;
+    int err =
+        it->names == NULL ? 0 : names_end_load(it->names, &shard, &number);
     if (err != 0) {
-        log_line(durable->config.logger, LOG_ERROR,
-            "the name of id %" PRIu64
-            " is that of another one, too; restore the data directory from a "
-            "backup, or see --salvage",
-            id);
+        log_line(it->logger, LOG_ERROR,
+            "the name of number %" PRIu32 " of shard %u has another one, too; "
+            "restore the data directory from a backup, or see --salvage",
+            number, shard);
+    }
+    return err;
+}
+
+/* Says what a number is now, whatever it was. */
+static int
+replay(struct names *names, const struct entry_name *name)
+{
+    if (name->len == 0) {
+        names_take_out(names, name->shard, name->number);
+        return 0;
+    }
+    int err =
+        names_put_at(names, name->shard, name->number, name->bytes, name->len);
+    if (err == ERR_CORRUPT) {
+        names_take_out(names, name->shard, name->number);
+        err = names_put_at(
+            names, name->shard, name->number, name->bytes, name->len);
     }
     return err;
 }
 
 int
-durable_naming__replay(
-    struct durable *durable, const struct entry_name *name, uint64_t seq)
+durable_naming_replay(const struct durable_naming *it,
+    const struct entry_name *name, uint64_t seq)
 {
-    struct names *names = durable->names;
-    const struct manifest *manifest = &durable->manifest;
+    const struct manifest *manifest = it->manifest;
     int err = ERR_CORRUPT;
-    if (names == NULL) {
+    if (it->names == NULL) {
         return 0;
     }
     if (name->shard < manifest->shards && name->number < DICT_NUMBER_END) {
         const struct images_entry *image = images_find(&manifest->images, 0,
             durable_naming_shard(manifest, name->shard),
             durable_naming_block_row(name->number / NAME_BLOCK_SLOTS));
-        err = 0;
         if (image != NULL && image->seq >= seq) {
             return 0;
         }
-        if (name->len == 0 || (image != NULL && image->seq + 1 == seq)) {
-            names_take_out(names, name->shard, name->number);
-        }
-        if (name->len > 0) {
-            err = names_put_at(
-                names, name->shard, name->number, name->bytes, name->len);
-        }
+        err = replay(it->names, name);
     }
     if (err == ERR_CORRUPT) {
-        log_line(durable->config.logger, LOG_ERROR,
-            "log batch %" PRIu64 ": name %" PRIu32 " of shard %u cannot be "
-            "there; restore the directory from a backup, or see --salvage",
+        log_line(it->logger, LOG_ERROR,
+            "log batch %" PRIu64 ": number %" PRIu32 " of shard %u cannot "
+            "have that name; restore the directory from a backup, or see "
+            "--salvage",
             seq, name->number, (unsigned)name->shard);
     }
     return err;

@@ -24,6 +24,9 @@ enum {
     DURABLE_NAMING_GROUP = 64
 };
 
+/* In the place of the serials of counter and column: none ever has it. */
+#define DURABLE_NAMING_SERIAL ENTRY_MARK_SERIAL
+
 static inline uint64_t
 durable_naming_table_row(unsigned table)
 {
@@ -51,16 +54,27 @@ int durable_naming_each(const struct image *image, uint64_t first_row,
     int (*image_fn)(void *context, const uint8_t *bytes, size_t n),
     void *context);
 
-/* At the start, one after the other; durable->names, where it is not NULL, is
- * new. Loads images; then what an entry says, which an image that was made
- * later has already: one thread a shard; then looks that all fits. 0 or ERR_
- * (the logger has been told more). */
-int durable_naming__load(struct durable *durable);
-int durable_naming__replay(
-    struct durable *durable, const struct entry_name *name, uint64_t seq);
-int durable_naming__end_load(struct durable *durable);
+/* What loads names: at the start, and whoever looks at a directory. */
+struct durable_naming {
+    struct names *names; /* new; NULL: all is passed over */
+    const struct manifest *manifest;
+    struct disk *disk;
+    struct logger *logger;
+    struct durable *durable; /* NULL: it is not given up */
+};
 
-/* From now on names that come and go are logged. 0 or ERR_NO_MEMORY. */
+/* One after the other: loads images; then what an entry says, which an image
+ * that was made later has already: one thread a shard; then looks that all fits.
+ * 0 or ERR_ (the logger has been told more). */
+int durable_naming_load(const struct durable_naming *it);
+int durable_naming_replay(const struct durable_naming *it,
+    const struct entry_name *name, uint64_t seq);
+int durable_naming_end_load(const struct durable_naming *it);
+
+struct durable_naming durable__naming(struct durable *durable);
+
+/* From now on names that come and go are logged. 0 or ERR_NO_MEMORY. The end:
+ * none comes or goes any more. */
 int durable_naming__log(struct durable *durable);
 void durable_naming__close(struct durable *durable);
 

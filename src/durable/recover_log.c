@@ -292,7 +292,9 @@ static void
 take_name(struct replayer *it, const struct entry_name *name, uint64_t seq)
 {
     if (name->shard % it->ring->n_threads == it->number) {
-        int err = durable_naming__replay(it->ring->durable, name, seq);
+        const struct durable_naming naming =
+            durable__naming(it->ring->durable);
+        int err = durable_naming_replay(&naming, name, seq);
         it->err = it->err == 0 ? err : it->err;
         it->n_changes++;
     }

@@ -112,7 +112,7 @@ int dict_learn(struct dict *dict);
 /* From the one to the other it is loaded: there is no reader, dict_load and
  * dict_add_at take a name that has another number already, and what is taken
  * out does not rest. The end: 0, or ERR_CORRUPT where a name has two numbers,
- * of which *number is one; from then on readers are those of qsbr. */
+ * of which *number is the larger; from then on readers are those of qsbr. */
 void dict_begin_load(struct dict *dict);
 int dict_end_load(struct dict *dict, struct qsbr *qsbr, uint32_t *number);
 

@@ -152,7 +152,9 @@ dict_end_load(struct dict *dict, struct qsbr *qsbr, uint32_t *number)
          (*number)++) {
         size_t len = dict_name(dict, *number, name);
         uint64_t hash = dict_hash(dict->key, name, len);
-        if (dict__find(dict, name, len, hash) != *number) {
+        uint32_t found = dict__find(dict, name, len, hash);
+        if (found != *number) {
+            *number = found > *number ? found : *number;
             return ERR_CORRUPT;
         }
     }

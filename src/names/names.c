@@ -59,12 +59,11 @@ take_fn(struct engine_names *hook, unsigned shard,
 }
 
 void
-names_key(uint64_t epoch, uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES])
+names_key(uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES])
 {
     static const char half[][8] = {"names 1", "names 2"};
-    uint8_t from[SIPHASH_KEY_BYTES];
+    uint8_t from[SIPHASH_KEY_BYTES] = {0};
     bytes_put_u64(from, seed);
-    bytes_put_u64(from + 8, epoch);
     bytes_put_u64(key, siphash(from, half[0], sizeof half[0]));
     bytes_put_u64(key + 8, siphash(from, half[1], sizeof half[1]));
 }
@@ -364,17 +363,18 @@ names_begin_load(struct names *names)
 }
 
 int
-names_end_load(struct names *names, uint64_t *id)
+names_end_load(struct names *names, unsigned *shard, uint32_t *number)
 {
     int err = 0;
     names->account.limit_bytes = names->config.limit_bytes;
     for (unsigned i = 0; i < names->config.shards; i++) {
-        uint32_t number;
+        uint32_t twice;
         int its =
-            dict_end_load(names->shard[i].dict, names->config.qsbr, &number);
+            dict_end_load(names->shard[i].dict, names->config.qsbr, &twice);
         if (err == 0 && its != 0) {
             err = its;
-            *id = id_of(names, i, number);
+            *shard = i;
+            *number = twice;
         }
     }
     return err;

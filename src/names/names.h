@@ -66,10 +66,10 @@ struct names_sums {
     uint64_t names, resting, lost;
 };
 
-/* The key of a directory: from its epoch and the engine's seed, which are random
- * and the same for good, on its replicas, too. */
-void names_key(
-    uint64_t epoch, uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES]);
+/* The key of a directory: from the engine's seed, which is random, and the same
+ * through restores and salvages and on all copies, as long as ids are where they
+ * were. */
+void names_key(uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES]);
 
 /* 0, ERR_HOT_FULL or ERR_NO_MEMORY. */
 int names_create(struct names **out, const struct names_config *config);
@@ -123,9 +123,10 @@ uint64_t names_bytes(const struct names *names);
 /* From names_begin_load to names_end_load there is no reader, and one thread a
  * shard; names_load and names_put_at take what belongs to different moments,
  * and a name may have two numbers until the end. The end: 0, or ERR_CORRUPT
- * where one still has, and *id is one of its ids. */
+ * where one still has, and *number of *shard is the larger one: whoever takes it
+ * out may call it again. */
 void names_begin_load(struct names *names);
-int names_end_load(struct names *names, uint64_t *id);
+int names_end_load(struct names *names, unsigned *shard, uint32_t *number);
 
 /* Loads an image (dict_load). */
 int names_load(

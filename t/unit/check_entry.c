@@ -135,6 +135,15 @@ put_random(uint8_t *out, uint64_t *state, struct entry *entry,
         entry->rolled.first = random_number(state);
         entry->rolled.lowest = entry->rolled.first / 2;
         return entry_put_rolled(out, &entry->rolled);
+    case 9:
+        entry->kind = ENTRY_NAME;
+        entry->named.shard = (uint16_t)random_number(state);
+        entry->named.number = (uint32_t)random_number(state);
+        entry->named.len = (uint8_t)random_below(state, ENTRY_NAME_MAX + 1);
+        memset(entry->named.bytes, 128 + (int)random_below(state, 128),
+            entry->named.len);
+        return entry_put_name(out, entry->named.shard, entry->named.number,
+            entry->named.bytes, entry->named.len);
     case 5:
         entry->kind = ENTRY_TERM;
         entry->term = random_term(state);
@@ -180,6 +189,12 @@ assert_same(const struct entry *a, const struct entry *b)
         ck_assert_uint_eq(a->rolled.serial, b->rolled.serial);
         ck_assert_uint_eq(a->rolled.first, b->rolled.first);
         ck_assert_uint_eq(a->rolled.lowest, b->rolled.lowest);
+        return;
+    case ENTRY_NAME:
+        ck_assert_uint_eq(a->named.shard, b->named.shard);
+        ck_assert_uint_eq(a->named.number, b->named.number);
+        ck_assert_uint_eq(a->named.len, b->named.len);
+        ck_assert_mem_eq(a->named.bytes, b->named.bytes, a->named.len);
         return;
     case ENTRY_PRODUCER_DROPPED:
         ck_assert_uint_eq(a->producer, b->producer);
