@@ -213,7 +213,8 @@ find_dialect(const struct schema_counter *counter, const char *name,
     out->has_member = false;
     const char *colon = memchr(name, ':', name_len);
     size_t column_len = colon == NULL ? name_len : (size_t)(colon - name);
-    out->target.column = schema_counter_column(counter, name, column_len);
+    out->target = (struct schema_target){.counter = counter,
+        .column = schema_counter_column(counter, name, column_len)};
     if (out->target.column == NULL) {
         return false;
     }

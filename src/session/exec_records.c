@@ -14,7 +14,9 @@
  * memcached's clients send before a value, and never store a record. What
  * counts members is left out then, since it takes no value by name; in a line
  * without names it has one, which is ignored when it is loaded. The members'
- * lines are behind that of their record, and make the count.
+ * lines are behind that of their record, and make the count. Members of
+ * members=about cannot be listed: before the end of the dump a line says how
+ * many there are.
  *
  * Where ids are names these are looked up when they are shown: no name is taken
  * out while there is a dump. */
@@ -247,6 +249,46 @@ put_piece(struct session *session, struct exec_turn *turn)
     return true;
 }
 
+/* What a figure of a column is looked for by, and what it is. */
+struct figure {
+    const char *name;
+    char value[NUM_U64_DIGITS_MAX + 1];
+};
+
+static void
+take_figure(void *context, const char *name, const char *value)
+{
+    struct figure *figure = context;
+    const char *colon = strchr(name, ':');
+    if (colon != NULL && strcmp(colon + 1, figure->name) == 0) {
+        snprintf(figure->value, sizeof figure->value, "%s", value);
+    }
+}
+
+/* The columns of members=about, whose members are no lines. */
+static void
+put_left_out(struct session *session, struct buf *out)
+{
+    const struct store_dump *dump = &session->job->records.call;
+    const struct schema_counter *counter =
+        schema_counter_at(exec__schema(session), dump->slot);
+    if (counter == NULL || counter->serial != dump->serial) {
+        return; /* dropped since */
+    }
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+        struct figure figure = {.name = "members"};
+        uint32_t serial = column->serial - 1; /* the next one is that */
+        if (column->kind == SCHEMA_ABOUT &&
+            store_about_stats(
+                session->executor->store, &serial, take_figure, &figure) &&
+            serial == column->serial) {
+            buf_addf(out, "LEFT_OUT %s.%s members=%s\r\n", counter->name.text,
+                column->name.text, figure.value);
+        }
+    }
+}
+
 /* Goes on with the reply: EXEC_DONE where that is its end, EXEC_LATER where the
  * next piece is wanted. */
 static enum exec_step
@@ -263,6 +305,7 @@ show_piece(struct session *session, struct exec_turn *turn)
     } else if (dump->err != 0) {
         return exec__refuse(session, dump->err, turn->out);
     } else if (dump->is_end) {
+        put_left_out(session, turn->out);
         reply_line(turn->out, "END");
         return exec__done(session);
     }
@@ -344,9 +387,14 @@ exec__records_begin(
     }
     int err = counter == NULL ? ERR_NO_COUNTER : 0;
     err = err == 0 ? take_ids(request, bytes, &dump, &owns) : err;
-    if (err == 0 && counter->key_is_text &&
+    if (err == 0 && counter->key_is_text && owns != NULL) {
+        err = ERR_NAMES_RULE;
+    } else if (err == 0 && counter->key_is_text &&
         (dump.first_id != 0 || dump.last_id != UINT64_MAX)) {
         err = ERR_NAMES_ORDER;
+    }
+    if (err != 0 && owns != NULL) {
+        owns_destroy(&owns);
     }
     if (err != 0) {
         return exec__refuse(session, err, turn->out);
