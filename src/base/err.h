@@ -36,7 +36,8 @@
     X(KEY_WIDTH, "a primary key has max=64, default=0 and no suffix")         \
     X(NAME_OPTIONS, "primarykey=text takes no max, hint or default")          \
     X(NAMES_ORDER,                                                            \
-        "ids that are names have no order: no maxjump= and no cold_after=")   \
+        "ids that are names have no order: no maxjump=, no cold_after=, and " \
+        "all are dumped")                                                     \
     X(NAMES_KIND,                                                             \
         "where ids are names a column is a number, members=exact, or a mark " \
         "of a number")                                                        \

@@ -99,6 +99,11 @@ struct store_calls {
     bool (*about_stats)(struct store *store, uint32_t *serial,
         void (*stat_fn)(void *context, const char *name, const char *value),
         void *context);
+    /* Calls stat_fn for each line of `stats names`; takes the locks of all
+     * shards, one after the other. */
+    void (*names_stats)(struct store *store,
+        void (*stat_fn)(void *context, const char *name, const char *value),
+        void *context);
     enum store_answer (*pin)(struct store *store, struct store_pin *pin);
     void (*unpin)(struct store *store, struct sorted_pin *pin);
     /* See engine_sorted_figures. */
@@ -230,6 +235,14 @@ store_about_stats(struct store *store, uint32_t *serial,
     void *context)
 {
     return store->calls->about_stats(store, serial, stat_fn, context);
+}
+
+static inline void
+store_names_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store->calls->names_stats(store, stat_fn, context);
 }
 
 static inline enum store_answer

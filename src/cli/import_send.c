@@ -87,6 +87,13 @@ import__columns(struct import *job, const char *counter)
         return NULL;
     }
     talk_close(&job->ask.talk);
+    if (columns->has_names) {
+        (void)import__fail(job,
+            "the ids of %.40s are names, which are not imported: send the "
+            "lines of a dialect file as they are",
+            counter);
+        return NULL;
+    }
     job->n_columns++;
     return columns;
 }

@@ -164,7 +164,7 @@ add_text(const struct plan *plan, const struct reckon_answer *answer,
     buf_addf(out,
         "%g records, %u columns, %s ids, %g %% of them in memory; numbers as "
         "those of\nposts: most are small, more than half are 0 "
-        "(doc/benchmarks.md). %.1f bytes a\nrecord in memory, %.1f in a "
+        "(doc/measurements.md). %.1f bytes a\nrecord in memory, %.1f in a "
         "segment.\n\n",
         question->records, question->columns, reckon_ids_name(question->ids),
         question->hot_share * 100, answer->hot_record, answer->cold_record);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers of a record are taken to be those of the posts of doc/benchmarks.md:
- * most are small, more than half are 0. */
+/* Numbers of a record are those of the posts of doc/measurements.md: most are
+ * small, more than half are 0. */
 #include "cli/reckon.h"
 
 #include "base/assert.h"

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* What so many records will take, by what was measured: doc/benchmarks.md has
+/* What so many records will take, by what was measured: doc/measurements.md has
  * where each figure comes from, and t/system/tallyctl.test measures the bytes
  * of a small server against them. Pure. */
 

@@ -508,7 +508,10 @@ step(struct pass *pass, const struct manifest *done)
     struct manifest next = {0};
     size_t n_cut = 0;
     checkpoint__take_publish(pass);
-    int err = write_block(pass);
+    int err = checkpoint__take_heads(pass);
+    if (err == 0) {
+        err = write_block(pass);
+    }
     if (err == 0) {
         err = make_next(pass, done, &next, &n_cut);
     }

@@ -79,6 +79,11 @@ void checkpoint__mark_abouts(struct pass *pass, uint64_t log);
  * needed for what is in none. 0 or ERR_. */
 int checkpoint__take_abouts(struct pass *pass, uint64_t *log_number);
 
+/* Gathers heads of columns that have none yet and whose memory has changed: a
+ * start that has only the schema would make tables of another size. With each
+ * manifest. 0 or ERR_. */
+int checkpoint__take_heads(struct pass *pass);
+
 /* What was gathered since the mark is durable, or will never be. */
 void checkpoint__end_abouts(struct pass *pass, bool is_durable);
 

@@ -227,6 +227,13 @@ engine_pair(const struct engine *engine, uint64_t id, uint64_t number,
     return engine__id(engine, engine__row(engine, id).shard, row);
 }
 
+const _Atomic uint64_t *
+engine_share_budget(struct engine *engine, const _Atomic uint64_t *beside)
+{
+    engine->pool.beside = beside;
+    return &engine->pool.used_bytes;
+}
+
 uint64_t
 engine_hot_bytes(struct engine *engine, uint64_t *garbage_bytes)
 {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* tallyd --dump: a data directory as text, for people and for tests. The lines
- * are described in doc/operations.md. Nothing is changed. */
+ * are described in doc/backup.md. Nothing is changed. */
 
 enum dump_part {
     DUMP_ALL,

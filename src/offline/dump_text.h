@@ -9,7 +9,7 @@
 #include "wal/replica_file.h"
 
 /* Lines of a dump that say who numbers its changes, which numbers were seen,
- * which members records have, and whose the log was; doc/operations.md
+ * which members records have, and whose the log was; doc/backup.md
  * describes them. Part of the store; nobody else calls it. Each appends one
  * line without its newline; out->failed where memory is out. Pure; any
  * thread. */

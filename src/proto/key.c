@@ -213,7 +213,8 @@ find_dialect(const struct schema_counter *counter, const char *name,
     out->has_member = false;
     const char *colon = memchr(name, ':', name_len);
     size_t column_len = colon == NULL ? name_len : (size_t)(colon - name);
-    out->target.column = schema_counter_column(counter, name, column_len);
+    out->target = (struct schema_target){.counter = counter,
+        .column = schema_counter_column(counter, name, column_len)};
     if (out->target.column == NULL) {
         return false;
     }
@@ -260,6 +261,42 @@ key_parse_dialect(const struct schema_counter *counter, const char *text,
         return true;
     }
     return find_dialect(counter, name, name_len, out);
+}
+
+static size_t
+put(char *out, const char *bytes, size_t len)
+{
+    memcpy(out, bytes, len);
+    return len;
+}
+
+size_t
+key_put_word(const struct schema_counter *counter,
+    const struct schema_column *column, const char *name, size_t len,
+    char *out)
+{
+    const char *dot = memrchr(name, '.', len);
+    const struct schema_name *end = &counter->name;
+    struct key key;
+    size_t n = 0;
+    if (column != NULL) {
+        end = column->suffix.len > 0 ? &column->suffix : &column->name;
+    } else if (dot == NULL ||
+        !find_dialect(
+            counter, dot + 1, (size_t)(name + len - dot) - 1, &key)) {
+        return put(out, name, len);
+    }
+    take_formed_name(name, len, &key);
+    bool is_formed = key.name_len != len; /* and so would be cut */
+    if (is_formed) {
+        out[n++] = '{';
+    }
+    n += put(out + n, name, len);
+    if (is_formed) {
+        out[n++] = '}';
+    }
+    out[n++] = '.';
+    return n + put(out + n, end->text, end->len);
 }
 
 int

@@ -137,6 +137,15 @@ int key_near(const struct schema *schema, const char *text, size_t len);
 bool key_parse_dialect(const struct schema_counter *counter, const char *text,
     size_t len, struct key *out);
 
+/* Writes a name as a word of the dialect on a counter whose ids are names, of
+ * which key_parse_dialect makes its record: its length; up to len +
+ * KEY_WORD_MORE bytes. With column, the same of one of its cells, behind which
+ * a member may be put. */
+enum { KEY_WORD_MORE = 3 + SCHEMA_NAME_MAX };
+size_t key_put_word(const struct schema_counter *counter,
+    const struct schema_column *column, const char *name, size_t len,
+    char *out);
+
 /* What to say of a word that key_parse_dialect refuses: ERR_BAD_ID or
  * ERR_NO_COLUMN. */
 int key_dialect_fault(const char *text, size_t len);

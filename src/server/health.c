@@ -214,7 +214,7 @@ look_at_fault(const struct health_facts *f, struct health *health)
     case ERR_DIR_TAKEN:
         add(health,
             "another server has the data directory, changes are refused; stop "
-            "one of the two, see doc/operations.md");
+            "one of the two, see doc/incidents.md");
         return;
     default:
         add(health, "changes are refused: %s; see the server's log",

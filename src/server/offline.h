@@ -14,7 +14,7 @@ enum { OFFLINE_LOSSY = 3 /* exit status: something is lost, or may be */ };
 
 #define OFFLINE_ADVICE                                                        \
     "; --check says what is damaged, --salvage saves what is sound: see "     \
-    "\"The server refuses to start\" in doc/operations.md"
+    "\"The server refuses to start\" in doc/incidents.md"
 
 /* What --dump does, as the user that stays: prints what is in the directory,
  * and changes nothing there. 0 or ERR_. */

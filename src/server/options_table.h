@@ -173,7 +173,7 @@
         "keep all of the process's memory in RAM, as far as that is allowed") \
     X(auth_file, 'Y', "auth-file", "FILE", PATH, 1, 1023, "", NULL,           \
         "let in only who logs in as a user of FILE, lines user:password; "    \
-        "see doc/operations.md. Without -S the protocol is ascii")            \
+        "see doc/security.md. Without -S the protocol is ascii")              \
     X(sasl, 'S', "enable-sasl", NULL, FLAG, 0, 0, "", NULL,                   \
         "logins by SASL PLAIN, of the users of --auth-file (or of "           \
         "$MEMCACHED_SASL_PWDB); the protocol is binary, or with -B auto "     \

@@ -105,8 +105,11 @@ needs_look(const struct session *session)
 static int
 check_owner(struct session *session, const struct key *key)
 {
-    int err =
-        refuses_others(session) ? exec__other_fault(session, key->id) : 0;
+    bool is_by_name =
+        key->kind != KEY_ITEM && key->target.counter->key_is_text;
+    int err = refuses_others(session) && !is_by_name
+        ? exec__other_fault(session, key->id)
+        : 0;
     if (err != 0) {
         exec__note_other(session, key->id);
     }

@@ -137,6 +137,11 @@ exec__edits_counters(enum request_op op)
     }
 }
 
+/* The same of a key of a counter whose ids are names: 0, ERR_BAD_ID_NAME,
+ * ERR_NOT_OWNED; or ERR_NAMES_RULE where the rule is about numbers, or others'
+ * ids are misses, which these cannot be. */
+int exec__name_other(const struct session *session, const struct key *key);
+
 /* What is wrong with the name in a key: ERR_BAD_ID_NAME; ERR_NAMES_RULE where
  * some ids are other servers'. 0 also of keys by ids. */
 static inline int
@@ -145,7 +150,7 @@ exec__name_fault(const struct session *session, const struct key *key)
     if (key->kind == KEY_ITEM || !key->target.counter->key_is_text) {
         return 0;
     }
-    return session->executor->has_others ? ERR_NAMES_RULE
+    return session->executor->has_others ? exec__name_other(session, key)
                                          : key_name_fault(key);
 }
 

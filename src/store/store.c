@@ -404,6 +404,7 @@ static const struct store_calls real_calls = {
     .about_get = store_about__get,
     .about_add = store_about__add,
     .about_stats = store_about__stats,
+    .names_stats = store_names__stats,
     .numbers = real_numbers,
     .pin = real_pin,
     .unpin = real_unpin,
@@ -549,9 +550,19 @@ start_gardener(struct real_store *real)
         .schema = &real->schema,
         .wal = real->durable.wal, /* NULL without a directory */
         .n_shards = real->store.shards};
-    int err = gardener_start(&real->gardener, &forgetter, real->store.items,
-        real->has_tier ? &real->tier.cold : NULL, real->clock,
-        real->is_replica);
+    const struct name_walk_config name_walk = {.engine = real->engine,
+        .names = real->store.names,
+        .qsbr = &real->qsbr,
+        .schema = &real->schema,
+        .cover = real->has_tier ? &real->tier.cold.segment_map.cover : NULL,
+        .dumper = &real->dumper,
+        .wal = real->durable.wal,
+        .rounds = &real->names_rounds,
+        .dropped = &real->names_dropped,
+        .n_shards = real->store.shards};
+    int err = gardener_start(&real->gardener, &forgetter, &name_walk,
+        real->store.items, real->has_tier ? &real->tier.cold : NULL,
+        real->clock, real->is_replica);
     real->has_gardener = err == 0;
     return err;
 }

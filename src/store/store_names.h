@@ -15,4 +15,9 @@ struct store_config;
 int store_names__create(struct real_store *real,
     const struct store_config *config, unsigned shards, uint64_t seed);
 
+/* See struct store_calls. */
+void store_names__stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context);
+
 #endif

@@ -4,7 +4,8 @@
  * with each codec forced, slack and heads included, beside rows compressed by
  * zstd and what the information in the numbers asks for; CPU time for encoding,
  * decoding and looking for one id. All blocks are decoded and compared; a
- * number that reads back wrong ends it with status 1. See doc/benchmarks.md. */
+ * number that reads back wrong ends it with status 1. See
+ * doc/measurements.md. */
 
 #include "bench/cold_worlds.h"
 #include "bench/fail.h"

@@ -4,7 +4,7 @@
  * are cached; in blocks that are read, beside the same reads with nothing
  * around them, by a pool of threads and by an io_uring; and how many lookups of
  * ids without a record could be told without a read. A number that is wrong
- * ends it with status 1. See doc/benchmarks.md. */
+ * ends it with status 1. See doc/measurements.md. */
 
 #include "base/clock.h"
 #include "base/mutex.h"

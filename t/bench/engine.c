@@ -3,7 +3,7 @@
 /* Measures the engine without a server around it: what a lookup, an increment
  * and an insert cost, as ratios to a loop that only prefetches and loads one
  * line an id; bytes a record; lines looked at; other tables beside it. See
- * doc/benchmarks.md. Figures go to stdout as Markdown, part by part, and with
+ * doc/measurements.md. Figures go to stdout as Markdown, part by part, and with
  * --json all of them to a file. A number that reads back wrong ends it with
  * status 1. */
 

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Names by a seed that resemble real ones; doc/benchmarks.md says how they are
- * made. Name i of a kind follows from seed and i alone; some come twice. */
+/* Names by a seed that resemble real ones (doc/measurements.md says how).
+ * Name i of a kind follows from seed and i alone; some come twice. */
 
 enum name_kind { NAME_KIND_USER, NAME_KIND_MAIL, NAME_KIND_URL, NAME_KINDS };
 

@@ -6,7 +6,7 @@
  * a value the columns as varints. Everything is compressed by zstd and
  * compacted into the last level, where records have lost their sequence
  * numbers; there is no Bloom filter. All records are read back and compared; a
- * number that is wrong ends it with status 1. See doc/benchmarks.md. */
+ * number that is wrong ends it with status 1. See doc/measurements.md. */
 
 #include "base/bytes.h"
 #include "bench/cold_worlds.h"

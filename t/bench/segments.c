@@ -5,7 +5,7 @@
  * (encoding, writing and syncing), of reading all records in order, of a lookup
  * whose block is in the page cache, and of opening a file. All files are read
  * back and compared; a number that is wrong ends it with status 1. See
- * doc/benchmarks.md. */
+ * doc/measurements.md. */
 
 #include "bench/cold_file.h"
 #include "bench/fail.h"

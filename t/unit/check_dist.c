@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* t/lib/dist against what doc/benchmarks.md says of the posts, and the
+/* t/lib/dist against what doc/measurements.md says of the posts, and the
  * properties that tests and benchmarks rely on. */
 
 #include "lib/dist.h"
