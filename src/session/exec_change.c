@@ -248,11 +248,11 @@ make_changes(
     job->store_change.change = job->change;
     job->store_change.seq = 0;
     job->store_change.room_ns = 0;
-    if (hot_samples(&session->executor->hot, job->store_change.n)) {
-        sample(&session->executor->hot, job);
-    }
     if (__builtin_expect(job->has_names, 0)) {
         exec__find_names(session);
+    }
+    if (hot_samples(&session->executor->hot, job->store_change.n)) {
+        sample(&session->executor->hot, job);
     }
     if (__builtin_expect(from != JOB_GATHER, 0) &&
         session->executor->moved != NULL) {

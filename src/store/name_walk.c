@@ -118,6 +118,7 @@ drop(void *context, unsigned shard)
     if (dumper_has_works(walk->config.dumper)) {
         return;
     }
+    dict_collect(names_dict(walk->config.names, shard));
     look(page, (int)shard);
     for (unsigned i = 0; i < page->n; i++) {
         if (!page->is_alive[i] &&
