@@ -511,8 +511,8 @@ destroy_parts(struct real_store *real)
         &real->schema, memory_order_relaxed);
     struct moved *moved = (struct moved *)atomic_load_explicit(
         &real->moved, memory_order_relaxed);
+    names_destroy(&real->store.names); /* first: it shares a budget with */
     engine_destroy(&real->engine);
-    names_destroy(&real->store.names);
     abouts_destroy(&real->abouts);
     producers_fini(&real->producers);
     items_destroy(&real->store.items);

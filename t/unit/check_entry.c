@@ -77,6 +77,19 @@ random_term(uint64_t *state)
 }
 
 static size_t
+put_about(uint8_t *out, uint64_t *state, struct entry *entry)
+{
+    entry->kind = ENTRY_ABOUT;
+    entry->about.serial = random_serial(state);
+    entry->about.n = 1 + (unsigned)random_below(state, ENTRY_ABOUT_PAIRS_MAX);
+    for (unsigned i = 0; i < entry->about.n; i++) {
+        entry->about.id[i] = random_number(state);
+        entry->about.member[i] = random_number(state);
+    }
+    return entry_put_about(out, &entry->about);
+}
+
+static size_t
 put_name(uint8_t *out, uint64_t *state, struct entry *entry)
 {
     struct entry_name *name = &entry->named;
@@ -133,15 +146,7 @@ put_random(uint8_t *out, uint64_t *state, struct entry *entry,
         }
         return entry_put_producer_joined(out, entry->producer, &entry->seen);
     case 7:
-        entry->kind = ENTRY_ABOUT;
-        entry->about.serial = random_serial(state);
-        entry->about.n =
-            1 + (unsigned)random_below(state, ENTRY_ABOUT_PAIRS_MAX);
-        for (unsigned i = 0; i < entry->about.n; i++) {
-            entry->about.id[i] = random_number(state);
-            entry->about.member[i] = random_number(state);
-        }
-        return entry_put_about(out, &entry->about);
+        return put_about(out, state, entry);
     case 8:
         entry->kind = ENTRY_ABOUT_ROLLED;
         entry->rolled.serial = random_serial(state);
