@@ -4,11 +4,11 @@
  * A name is logged under the lock of its shard, before its record is; so each
  * record of the log has the name of its id before it. An image of blocks is
  * made under that lock, and entries from before it are passed over. Those of
- * the batch that was under way then are read again over it: the last of a number
- * says what the image has.
+ * the batch that was under way then are read again over it: the last of a
+ * number says what the image has.
  *
- * Images of one dictionary are of different moments: a name may be in two, until
- * the log has taken one of them out (names_end_load).
+ * Images of one dictionary are of different moments: a name may be in two,
+ * until the log has taken one of them out (names_end_load).
  *
  * What can go wrong: memory; images and entries that do not go together, of
  * which a checksum held. */
@@ -94,9 +94,11 @@ durable_naming__close(struct durable *durable)
 
 /* ---- images ---- */
 
-int
-durable_naming_each(const struct image *image, uint64_t first_row,
-    uint64_t last_row,
+/* What comes out of an image: image_fn for each table and block whose rows are
+ * all in first_row..last_row, in order. 0; ERR_CORRUPT, where words make none;
+ * or what image_fn returned. */
+static int
+each_image(const struct image *image, uint64_t first_row, uint64_t last_row,
     int (*image_fn)(void *context, const uint8_t *bytes, size_t n),
     void *context)
 {
@@ -156,8 +158,8 @@ load_image(void *context, const struct images_entry *entry)
         return;
     }
     load->shard = entry->shard - manifest->shards - 1;
-    load->err = durable_naming_each(
-        &image, entry->first_row, entry->last_row, load_one, load);
+    load->err =
+        each_image(&image, entry->first_row, entry->last_row, load_one, load);
     if (load->err == ERR_CORRUPT) {
         log_line(load->it->logger, LOG_ERROR,
             "checkpoint %" PRIu64 ", offset %" PRIu64

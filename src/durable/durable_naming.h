@@ -46,14 +46,6 @@ durable_naming_shard(const struct manifest *manifest, unsigned shard)
     return (uint16_t)(manifest->shards + 1 + shard);
 }
 
-/* What comes out of an image: image_fn for each table and block whose rows are
- * all in first_row..last_row, in order. 0; ERR_CORRUPT, where words make none;
- * or what image_fn returned. Pure. */
-int durable_naming_each(const struct image *image, uint64_t first_row,
-    uint64_t last_row,
-    int (*image_fn)(void *context, const uint8_t *bytes, size_t n),
-    void *context);
-
 /* What loads names: at the start, and whoever looks at a directory. */
 struct durable_naming {
     struct names *names; /* new; NULL: all is passed over */
@@ -64,8 +56,8 @@ struct durable_naming {
 };
 
 /* One after the other: loads images; then what an entry says, which an image
- * that was made later has already: one thread a shard; then looks that all fits.
- * 0 or ERR_ (the logger has been told more). */
+ * that was made later has already: one thread a shard; then looks that all
+ * fits. 0 or ERR_ (the logger has been told more). */
 int durable_naming_load(const struct durable_naming *it);
 int durable_naming_replay(const struct durable_naming *it,
     const struct entry_name *name, uint64_t seq);

@@ -50,13 +50,8 @@ number_of(
         *number != NOBODY;
 }
 
-static int
-take_fn(struct engine_names *hook, unsigned shard,
-    const struct engine_name *name, uint64_t *id)
-{
-    struct names *names = (struct names *)hook;
-    return names_take(names, shard, name->bytes, name->len, name->adds, id);
-}
+static int take_fn(struct engine_names *hook, unsigned shard,
+    const struct engine_name *name, uint64_t *id);
 
 void
 names_key(uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES])
@@ -179,14 +174,6 @@ names_name(const struct names *names, uint64_t id, char out[NAME_ROOM_BYTES])
 }
 
 bool
-names_is_numbered(const struct names *names, uint64_t id)
-{
-    unsigned shard;
-    uint32_t number;
-    return id >= OWN_ID_END && number_of(names, id, &shard, &number);
-}
-
-bool
 names_next(
     const struct names *names, unsigned shard, uint32_t *number, uint64_t *id)
 {
@@ -269,8 +256,9 @@ has_it(const struct names_shard *shard, uint32_t number, const char *bytes,
         memcmp(name, bytes, len) == 0;
 }
 
-int
-names_take(struct names *names, unsigned shard, const char *bytes, size_t len,
+/* *id, of that shard, becomes the id of a name that has none of its own. */
+static int
+take(struct names *names, unsigned shard, const char *bytes, size_t len,
     bool adds, uint64_t *id)
 {
     struct names_shard *it = &names->shard[shard];
@@ -305,6 +293,14 @@ names_take(struct names *names, unsigned shard, const char *bytes, size_t len,
     }
     *id = id_of(names, shard, number);
     return 0;
+}
+
+static int
+take_fn(struct engine_names *hook, unsigned shard,
+    const struct engine_name *name, uint64_t *id)
+{
+    struct names *names = (struct names *)hook;
+    return take(names, shard, name->bytes, name->len, name->adds, id);
 }
 
 void

@@ -41,7 +41,7 @@ struct names_config {
 };
 
 struct names {
-    struct engine_names hook; /* first: the engine's seam (engine_set_names) */
+    struct engine_names hook;   /* first: the engine's seam */
     struct names_config config; /* constant */
     unsigned shard_bits;        /* likewise */
     struct name_account account;
@@ -67,8 +67,8 @@ struct names_sums {
 };
 
 /* The key of a directory: from the engine's seed, which is random, and the same
- * through restores and salvages and on all copies, as long as ids are where they
- * were. */
+ * through restores and salvages and on all copies, as long as ids are where
+ * they were. */
 void names_key(uint64_t seed, uint8_t key[SIPHASH_KEY_BYTES]);
 
 /* 0, ERR_HOT_FULL or ERR_NO_MEMORY. */
@@ -86,16 +86,6 @@ void names_find(const struct names *names, struct names_ask *ask, size_t n);
  * reader's. */
 size_t names_name(
     const struct names *names, uint64_t id, char out[NAME_ROOM_BYTES]);
-
-/* True of an id that a dictionary gives. */
-bool names_is_numbered(const struct names *names, uint64_t id);
-
-/* *id, of that shard, becomes the id of a name that has none of its own. Where
- * it has no number and adds, it gets one, and the sink is told; without adds it
- * is an id without a record. 0; ERR_HOT_FULL or ERR_NO_MEMORY with nothing
- * changed. The shard's. */
-int names_take(struct names *names, unsigned shard, const char *bytes,
-    size_t len, bool adds, uint64_t *id);
 
 /* Takes a name out, and tells the sink; false: the number has none. Who calls
  * it has seen under the same lock that no record of its id is left. The
@@ -123,8 +113,8 @@ uint64_t names_bytes(const struct names *names);
 /* From names_begin_load to names_end_load there is no reader, and one thread a
  * shard; names_load and names_put_at take what belongs to different moments,
  * and a name may have two numbers until the end. The end: 0, or ERR_CORRUPT
- * where one still has, and *number of *shard is the larger one: whoever takes it
- * out may call it again. */
+ * where one still has, and *number of *shard is the larger one: whoever takes
+ * it out may call it again. */
 void names_begin_load(struct names *names);
 int names_end_load(struct names *names, unsigned *shard, uint32_t *number);
 

@@ -11,8 +11,8 @@ struct data_names {
     struct engine *engine; /* owned; knows where ids are */
 };
 
-/* Loads the images that the manifest names, which stays. 0; ERR_NO_MEMORY, or an error of
- * durable_naming_load, and nothing is kept. */
+/* Loads the images that the manifest names, which stays. 0; ERR_NO_MEMORY, or
+ * an error of durable_naming_load, and nothing is kept. */
 int data_names_begin(struct data_names *it, const struct manifest *manifest,
     struct disk *disk, struct logger *logger);
 void data_names_fini(struct data_names *it);

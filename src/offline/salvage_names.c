@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names in a salvage. What is lost of the log may be that a name has gone; then
- * it may have two numbers, and a start would refuse that. And a name may be lost
- * whose record is not: its number would be given to another name, with that
- * record. So each record without a name gets one that nobody had. Where the
- * manifest is made anew, names cannot be placed, and all records get such
+/* Names in a salvage. What is lost of the log may be that a name has gone;
+ * then it may have two numbers, and a start would refuse that. And a name may
+ * be lost whose record is not: its number would be given to another name, with
+ * that record. So each record without a name gets one that nobody had. Where
+ * the manifest is made anew, names cannot be placed, and all records get such
  * ones. */
 #include "offline/salvage_names.h"
 

@@ -110,8 +110,9 @@ manifest_is_of_tables(
     return entry->shard == manifest->shards;
 }
 
-/* True of images of names: those of a shard's dictionary are in a shard of their
- * own behind that of tables, and in slot 0, whichever counter that has. */
+/* True of images of names: those of a shard's dictionary are in a shard of
+ * their own behind that of tables, and in slot 0, whichever counter that
+ * has. */
 static inline bool
 manifest_is_of_names(
     const struct manifest *manifest, const struct images_entry *entry)

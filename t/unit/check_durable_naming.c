@@ -371,7 +371,7 @@ START_TEST(test_only_what_changed)
     ck_assert_uint_eq(rig_stat(rig, "checkpoint_images"), images);
     set(&model, 0, 0);
     ck_assert_int_eq(rig_checkpoint(rig), 0);
-    ck_assert_uint_le(rig_stat(rig, "checkpoint_images"), images + 2);
+    ck_assert_uint_le(rig_stat(rig, "checkpoint_images"), images + 3);
     crash(&model, true, 1);
     /* all gone, and nothing is left of them */
     for (unsigned i = 0; i < NAMES; i++) {
@@ -383,7 +383,9 @@ START_TEST(test_only_what_changed)
         ck_assert_uint_eq(
             dict_counts(names_dict(names_of(&model), i)).names, 0);
     }
-    ck_assert_uint_eq(rig_stat(rig, "live_images"), 0);
+    /* tables of symbols stay */
+    ck_assert_uint_le(
+        rig_stat(rig, "live_images"), names_of(&model)->config.shards);
     finish(&model);
 }
 END_TEST

@@ -77,6 +77,19 @@ random_term(uint64_t *state)
 }
 
 static size_t
+put_name(uint8_t *out, uint64_t *state, struct entry *entry)
+{
+    struct entry_name *name = &entry->named;
+    entry->kind = ENTRY_NAME;
+    name->shard = (uint16_t)random_number(state);
+    name->number = (uint32_t)random_number(state);
+    name->len = (uint8_t)random_below(state, ENTRY_NAME_MAX + 1);
+    memset(name->bytes, 128 + (int)random_below(state, 128), name->len);
+    return entry_put_name(
+        out, name->shard, name->number, name->bytes, name->len);
+}
+
+static size_t
 put_random(uint8_t *out, uint64_t *state, struct entry *entry,
     const uint64_t *id_before)
 {
@@ -136,14 +149,7 @@ put_random(uint8_t *out, uint64_t *state, struct entry *entry,
         entry->rolled.lowest = entry->rolled.first / 2;
         return entry_put_rolled(out, &entry->rolled);
     case 9:
-        entry->kind = ENTRY_NAME;
-        entry->named.shard = (uint16_t)random_number(state);
-        entry->named.number = (uint32_t)random_number(state);
-        entry->named.len = (uint8_t)random_below(state, ENTRY_NAME_MAX + 1);
-        memset(entry->named.bytes, 128 + (int)random_below(state, 128),
-            entry->named.len);
-        return entry_put_name(out, entry->named.shard, entry->named.number,
-            entry->named.bytes, entry->named.len);
+        return put_name(out, state, entry);
     case 5:
         entry->kind = ENTRY_TERM;
         entry->term = random_term(state);
