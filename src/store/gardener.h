@@ -36,8 +36,8 @@ struct gardener {
     bool stopping;
 };
 
-/* name_walk, items, cold: or NULL. The engine is what forgetter has. All outlive it.
- * follows: as gardener_follow. 0 or ERR_NO_THREAD. */
+/* name_walk, items, cold: or NULL. The engine is what forgetter has. All
+ * outlive it. follows: as gardener_follow. 0 or ERR_NO_THREAD. */
 int gardener_start(struct gardener *gardener,
     const struct forgetter_config *forgetter,
     const struct name_walk_config *name_walk, struct items *items,
@@ -45,8 +45,8 @@ int gardener_start(struct gardener *gardener,
 
 /* From now on the store is a replica, or none, as at first: then the gardener
  * changes no record, neither marks that are forgotten nor pairs of numbers that
- * were given up, and takes no name out, for that comes from the primary as well. Returns when nothing
- * of the kind is under way. Any thread. */
+ * were given up, and takes no name out, for that comes from the primary as
+ * well. Returns when nothing of the kind is under way. Any thread. */
 void gardener_follow(struct gardener *gardener, bool follows);
 
 /* Returns when the thread has ended. */

@@ -424,6 +424,17 @@ static const struct store_calls real_calls = {
     .cold_stats = real_cold_stats,
 };
 
+static int
+make_abouts(struct real_store *real, uint64_t seed)
+{
+    const struct abouts_config abouts = {.qsbr = &real->qsbr,
+        .seed = seed,
+        .sink_fn = real->is_durable ? durable_about_sink : NULL,
+        .sink_end_fn = durable_about_sink_end,
+        .context = &real->durable};
+    return abouts_create(&abouts, &real->abouts);
+}
+
 /* Schema, items and engine; 0 or an error, with nothing left behind. */
 static int
 make_parts(struct real_store *real, const struct store_config *config,
@@ -464,12 +475,7 @@ make_parts(struct real_store *real, const struct store_config *config,
     if (err != 0) {
         goto err_after_engine;
     }
-    const struct abouts_config abouts = {.qsbr = &real->qsbr,
-        .seed = seed,
-        .sink_fn = real->is_durable ? durable_about_sink : NULL,
-        .sink_end_fn = durable_about_sink_end,
-        .context = &real->durable};
-    err = abouts_create(&abouts, &real->abouts);
+    err = make_abouts(real, seed);
     if (err != 0) {
         goto err_after_producers;
     }
