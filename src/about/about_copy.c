@@ -128,6 +128,12 @@ about_lines(const struct about *about)
 }
 
 uint64_t
+about_lines_of(uint64_t memory_bytes)
+{
+    return memory_bytes / ABOUT_TABLES / ABOUT_LINE_BYTES;
+}
+
+uint64_t
 about_above(const struct about *about)
 {
     return atomic_load(&about->above);

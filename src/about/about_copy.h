@@ -48,6 +48,8 @@ void about_copy_note(struct about *about, uint64_t number);
 void about_copy_end(struct about *about, bool is_durable);
 
 uint64_t about_lines(const struct about *about); /* of a table */
+/* The same of one that is made with so much memory. */
+uint64_t about_lines_of(uint64_t memory_bytes);
 uint64_t about_above(const struct about *about); /* largest id + 1; 0: none */
 
 /* Makes empty tables of that many lines in the place of all there are: n (1..

@@ -362,7 +362,7 @@ about_tend(struct about *about)
 int
 about_create(const struct about_config *config, struct about **out)
 {
-    uint64_t lines = config->memory_bytes / ABOUT_TABLES / ABOUT_LINE_BYTES;
+    uint64_t lines = about_lines_of(config->memory_bytes);
     struct about *about = calloc(1, sizeof *about);
     struct about_window *window = make_window(1);
     if (about == NULL || window == NULL) {

@@ -34,6 +34,16 @@
     X(NO_KEY, "the counter has no primary key yet, add that column first")    \
     X(TWO_KEYS, "the counter already has a primary key")                      \
     X(KEY_WIDTH, "a primary key has max=64, default=0 and no suffix")         \
+    X(NAME_OPTIONS, "primarykey=text takes no max, hint or default")          \
+    X(NAMES_ORDER,                                                            \
+        "ids that are names have no order: no maxjump=, no cold_after=, and " \
+        "all are dumped")                                                     \
+    X(NAMES_KIND,                                                             \
+        "where ids are names a column is a number, members=exact, or a mark " \
+        "of a number")                                                        \
+    X(NAMES_SOURCE,                                                           \
+        "a column of a counter whose ids are names is marked by those of "    \
+        "the same name only")                                                 \
     X(DROP_KEY, "the primary key cannot be dropped, drop the counter")        \
     X(BAD_HINT, "hint must be 0 to 64 and not above max")                     \
     X(BAD_MAX, "max must be 1 to 64")                                         \
@@ -118,6 +128,7 @@
     X(LIST_TX, "nothing of a list is kept, so no change of it is numbered")   \
     X(LIST_BUSY, "too many change this list at once, try again")              \
     X(BAD_ID, "an id is a decimal number below 2^64, no leading zeros")       \
+    X(BAD_ID_NAME, "a name is 1 to 200 bytes without white space")            \
     X(VALUE_COUNT, "this is a counter: send its id and one value a column")   \
     X(NOT_NAMED, "give one number a column, or COLUMN=NUMBER throughout")     \
     X(COLUMN_TWICE, "a column is named twice")                                \
@@ -144,6 +155,8 @@
     X(MANY_HANDOVERS, "64 handovers is the limit, take back one")             \
     X(BAD_RULE,                                                               \
         "a rule is HASH:I/N or modulo:I/N: ids of server I, from 0, of N")    \
+    X(NAMES_RULE,                                                             \
+        "ids that are names go by no rule: --owns, handover, dump of RULE")   \
     X(NOT_MOVED, "not handed over, see handover")                             \
     X(FORGETS, "busy: see stats forget, or a handover is being changed")      \
     X(HANDED_BACK, "the ids have been handed back")                           \

@@ -89,12 +89,20 @@ crc32(const char *key, size_t len)
     return ~crc;
 }
 
+/* As C's char is where it has a sign. */
+static uint32_t
+signed_byte(char byte)
+{
+    uint32_t value = (unsigned char)byte;
+    return value < 128 ? value : value | 0xffffff00;
+}
+
 static uint32_t
 fnv1a(const char *key, size_t len, uint32_t basis, uint32_t prime)
 {
     uint32_t hash = basis;
     for (size_t i = 0; i < len; i++) {
-        hash = (hash ^ (unsigned char)key[i]) * prime;
+        hash = (hash ^ signed_byte(key[i])) * prime;
     }
     return hash;
 }
@@ -104,7 +112,7 @@ one_at_a_time(const char *key, size_t len)
 {
     uint32_t hash = 0;
     for (size_t i = 0; i < len; i++) {
-        hash += (unsigned char)key[i];
+        hash += signed_byte(key[i]);
         hash += hash << 10;
         hash ^= hash >> 6;
     }

@@ -33,8 +33,9 @@ bool keyhash_find(const char *name, size_t len, enum keyhash *out);
 /* Its name. Static storage. */
 const char *keyhash_name(enum keyhash hash);
 
-/* What a key of len bytes hashes to. No byte of it may be above 127: clients
- * disagree about those. Pure; any thread. */
+/* What a key of len bytes hashes to. About bytes above 127 clients disagree in
+ * fnv1a and one_at_a_time: they are taken as the two compute them where char is
+ * signed, as on x86-64. Pure; any thread. */
 uint32_t keyhash(enum keyhash hash, const char *key, size_t len);
 
 #endif

@@ -395,17 +395,35 @@ find_slot(const struct owns *owns, uint64_t number)
     return low;
 }
 
+bool
+owns_takes_names(const struct owns *owns)
+{
+    return owns->way != MODULO;
+}
+
+uint32_t
+owns_server_of_name(const struct owns *owns, const char *name, size_t len)
+{
+    ASSERT(owns->way != MODULO);
+    uint32_t hash = keyhash(owns->hash, name, len);
+    return owns->way == HASHED ? find_slot(owns, hash)
+                               : find_on_ring(owns, hash);
+}
+
+bool
+owns_has_name(const struct owns *owns, const char *name, size_t len)
+{
+    return owns_takes_names(owns) &&
+        owns_server_of_name(owns, name, len) == owns->index;
+}
+
 uint32_t
 owns_server_of(const struct owns *owns, uint64_t id)
 {
     char digits[NUM_U64_DIGITS_MAX];
-    if (owns->way == MODULO) {
-        return find_slot(owns, id);
-    }
-    size_t len = num_put_u64(id, digits);
-    uint32_t hash = keyhash(owns->hash, digits, len);
-    return owns->way == HASHED ? find_slot(owns, hash)
-                               : find_on_ring(owns, hash);
+    return owns->way == MODULO
+        ? find_slot(owns, id)
+        : owns_server_of_name(owns, digits, num_put_u64(id, digits));
 }
 
 bool

@@ -10,7 +10,8 @@
 
 /* Which ids are this server's where clients or a proxy spread them over
  * several: the rule of --owns. It computes what they compute of the id's
- * decimal digits, the hash tag of {1234}.cntcm. Immutable once made. */
+ * decimal digits, the hash tag of {1234}.cntcm, or of a name that is an id, the
+ * hash tag of {anna}.hits. Immutable once made. */
 
 /* Way; the words for it, which may have "-HASH" behind; text. */
 #define OWNS_WAYS(X)                                                          \
@@ -65,6 +66,18 @@ uint32_t owns_server_of(const struct owns *owns, uint64_t id);
 
 /* True where that is this server. */
 bool owns_has(const struct owns *owns, uint64_t id);
+
+/* False for a rule that is about numbers alone (modulo): no name is any
+ * server's by it. */
+bool owns_takes_names(const struct owns *owns);
+
+/* The same of an id that is a name of len bytes; owns_takes_names is true. A
+ * name that is the decimal digits of a number belongs where the number does. */
+uint32_t owns_server_of_name(
+    const struct owns *owns, const char *name, size_t len);
+
+/* True where owns_takes_names is, and that is this server. */
+bool owns_has_name(const struct owns *owns, const char *name, size_t len);
 
 /* "RULE:I/N", with the hash by its name; the rule's storage. */
 const char *owns_rule(const struct owns *owns);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct items; /* items/items.h */
+struct names; /* names/names.h */
 struct store;
 
 /* Calls about counters take batches and may be answered later: they return
@@ -34,6 +35,8 @@ struct store_sum {
 };
 
 enum { STORE_WINDOWS_MAX = 16 /* in one answer */ };
+
+enum { STORE_NAMES_PAUSE_S = 10 };
 
 struct store_calls {
     enum store_answer (*get)(struct store *store, struct store_get *get);
@@ -96,6 +99,11 @@ struct store_calls {
     bool (*about_stats)(struct store *store, uint32_t *serial,
         void (*stat_fn)(void *context, const char *name, const char *value),
         void *context);
+    /* Calls stat_fn for each line of `stats names`; takes the locks of all
+     * shards, one after the other. */
+    void (*names_stats)(struct store *store,
+        void (*stat_fn)(void *context, const char *name, const char *value),
+        void *context);
     enum store_answer (*pin)(struct store *store, struct store_pin *pin);
     void (*unpin)(struct store *store, struct sorted_pin *pin);
     /* See engine_sorted_figures. */
@@ -139,7 +147,12 @@ struct store_calls {
 struct store {
     const struct store_calls *calls;
     struct items *items; /* owned by the store; see items/items.h */
-    struct qsbr *qsbr;   /* owned by the store; readers register here */
+    struct names *names; /* likewise; see names/names.h */
+    /* Goes up before names are taken out of those that are numbered; two times
+     * are STORE_NAMES_PAUSE_S apart at least, and a number is taken out once
+     * between them at most. */
+    const _Atomic uint64_t *names_rounds;
+    struct qsbr *qsbr; /* owned by the store; readers register here */
     _Atomic(const struct schema *) *schema; /* the published one */
     _Atomic(const struct moved *) *moved;   /* likewise; NULL: none */
     unsigned shards;
@@ -222,6 +235,14 @@ store_about_stats(struct store *store, uint32_t *serial,
     void *context)
 {
     return store->calls->about_stats(store, serial, stat_fn, context);
+}
+
+static inline void
+store_names_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store->calls->names_stats(store, stat_fn, context);
 }
 
 static inline enum store_answer

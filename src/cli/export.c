@@ -204,8 +204,10 @@ is_piece_missing(const char *line, size_t len)
 static bool
 put_line(struct exporting *job, const char *line, size_t len)
 {
-    struct row row;
-    enum rows_took took = rows_take_dumped(&job->columns, line, len, &row);
+    struct row row = {0};
+    enum rows_took took = job->columns.has_names
+        ? ROWS_ROW
+        : rows_take_dumped(&job->columns, line, len, &row);
     if (took == ROWS_BAD) {
         (void)snprintf(job->why, sizeof job->why,
             "a line of the dump is not understood: %.*s",
@@ -242,6 +244,9 @@ take_dumped(void *context, const char *line, size_t len)
         shown_end(&job->shown);
         ask_say("not read: %.*s", (int)len, line);
         job->missing++;
+        return TALK_MORE;
+    }
+    if (talk_begins(line, len, "LEFT_OUT ")) { /* said at the end */
         return TALK_MORE;
     }
     if (!talk_begins(line, len, "set ") && !talk_begins(line, len, "add ")) {
@@ -299,6 +304,14 @@ begin(struct exporting *job)
     if (!ask_connect(&job->ask) ||
         !peer_columns(&job->ask.talk, job->counter, &job->columns, &n)) {
         (void)snprintf(job->why, sizeof job->why, "%s", job->ask.talk.why);
+        return false;
+    }
+    if (job->columns.has_names &&
+        (job->format != ROWS_DIALECT || job->rule[0] != '\0')) {
+        (void)snprintf(job->why, sizeof job->why,
+            "the ids of %.40s are names: they are written with "
+            "--format=dialect, and without --ids",
+            job->counter);
         return false;
     }
     job->members = -1;

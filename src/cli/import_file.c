@@ -136,6 +136,9 @@ take_schema_line(struct reading *reading, size_t len, bool is_there)
         return import__fail(job, "no line of a schema: %.*s",
             len > 100 ? 100 : (int)len, reading->line);
     }
+    if (reading->own.has_names) {
+        return import__refuse_names(job, job->counter);
+    }
     reading->line[len] = '\n';
     return is_there || import__say(job, reading->line, len + 1);
 }

@@ -66,6 +66,15 @@ connect_anew(struct import *job)
     return true;
 }
 
+bool
+import__refuse_names(struct import *job, const char *counter)
+{
+    return import__fail(job,
+        "the ids of %.40s are names, which are not imported: send the lines "
+        "of a dialect file as they are",
+        counter);
+}
+
 const struct rows_columns *
 import__columns(struct import *job, const char *counter)
 {
@@ -87,6 +96,10 @@ import__columns(struct import *job, const char *counter)
         return NULL;
     }
     talk_close(&job->ask.talk);
+    if (columns->has_names) {
+        (void)import__refuse_names(job, counter);
+        return NULL;
+    }
     job->n_columns++;
     return columns;
 }

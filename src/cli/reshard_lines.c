@@ -207,6 +207,12 @@ static bool
 restore(struct reshard_lines *lines, const struct entry *entry)
 {
     struct schema *schema = NULL;
+    if (entry->counter.key_is_text) {
+        return fail(lines,
+            "counter %s cannot be moved: its ids are names, which go by no "
+            "rule; drop it, or make the new group a replica first",
+            entry->counter.name.text);
+    }
     for (unsigned i = 0; i < entry->counter.n_columns; i++) {
         const struct schema_column *column = &entry->counter.column[i];
         if (column->kind == SCHEMA_ABOUT) {

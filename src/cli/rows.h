@@ -35,7 +35,9 @@ enum {
 struct rows_columns {
     struct schema_name counter;
     struct schema_name key;
-    unsigned n; /* values in a record's line */
+    bool has_names; /* its ids are names: rows are lines of the dialect only,
+                     * which nothing here reads */
+    unsigned n;     /* values in a record's line */
     struct schema_name name[SCHEMA_COLUMNS_MAX];
     uint64_t default_value[SCHEMA_COLUMNS_MAX];
     bool is_mark[SCHEMA_COLUMNS_MAX];    /* how far an id has read something */

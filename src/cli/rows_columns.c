@@ -40,7 +40,7 @@ begins(struct rows_span span, const char *with)
 
 /* What the words behind a column's name make of it. */
 struct attributes {
-    bool is_key, is_list, is_members, is_about, is_mark;
+    bool is_key, is_text, is_list, is_members, is_about, is_mark;
     uint64_t default_value;
     struct rows_span suffix, counts;
 };
@@ -51,7 +51,9 @@ read_attributes(struct rows_span text)
     struct attributes out = {.suffix = {"", 0}, .counts = {"", 0}};
     struct rows_span at;
     while (word(&text, &at)) {
-        out.is_key = out.is_key || rows__is_text(at, "primarykey");
+        out.is_text = out.is_text || rows__is_text(at, "primarykey=text");
+        out.is_key =
+            out.is_text || out.is_key || rows__is_text(at, "primarykey");
         out.is_list = out.is_list || begins(at, "follows=");
         out.is_members = out.is_members || begins(at, "members=");
         out.is_about = out.is_about || rows__is_text(at, "members=about");
@@ -89,6 +91,7 @@ take_column(struct rows_columns *columns, struct rows_span text)
     }
     struct attributes what = read_attributes(text);
     if (what.is_key) {
+        columns->has_names = what.is_text;
         return take_name(name, &columns->key);
     }
     if (what.is_members) {

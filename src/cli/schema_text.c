@@ -324,7 +324,9 @@ add_drop(struct schema_text_diff *diff, const struct line *line,
     if (!is_counter && !find_line(to, &counter, &found)) {
         return;
     }
-    if (!is_counter && n > 0 && is_word(&word[n - 1], "primarykey")) {
+    if (!is_counter && n > 0 &&
+        (is_word(&word[n - 1], "primarykey") ||
+            is_word(&word[n - 1], "primarykey=text"))) {
         diff->n_changed++;
         buf_addf(&diff->changed,
             "! the file lacks   %.*s\n  A primary key goes with its counter "

@@ -456,6 +456,11 @@ run(struct verify *job)
         !peer_columns(&job->ask.talk, job->counter, &job->columns, &n)) {
         return verify__fail(job, "%s", job->ask.talk.why);
     }
+    if (job->columns.has_names) {
+        return verify__fail(job,
+            "the ids of %.40s are names, which are not verified",
+            job->counter);
+    }
     if (!take_columns(job) ||
         (job->is_fixing && !(is_primary(job) && verify__finish_before(job)))) {
         return false;

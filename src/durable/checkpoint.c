@@ -102,7 +102,7 @@ checkpoint__add(struct pass *pass, const struct op *op)
 {
     ASSERT(op->entry.first_row <= op->entry.last_row);
     /* one beyond: tables of members=about */
-    ASSERT(op->entry.shard <= pass->durable->manifest.shards);
+    ASSERT(op->entry.shard <= 2 * pass->durable->manifest.shards);
     /* its block was gathered just now */
     ASSERT(op->kind == OP_DROP ||
         op->entry.offset + op->entry.len == pass->block.len);
@@ -508,7 +508,10 @@ step(struct pass *pass, const struct manifest *done)
     struct manifest next = {0};
     size_t n_cut = 0;
     checkpoint__take_publish(pass);
-    int err = write_block(pass);
+    int err = checkpoint__take_heads(pass);
+    if (err == 0) {
+        err = write_block(pass);
+    }
     if (err == 0) {
         err = make_next(pass, done, &next, &n_cut);
     }
@@ -808,6 +811,9 @@ do_pass(struct pass *pass, uint64_t began_ns)
         err = checkpoint__take_abouts(pass, &done.log_number);
     }
     if (err == 0) {
+        err = checkpoint__take_names(pass);
+    }
+    if (err == 0) {
         done.checkpoint_time = (uint64_t)clock_unix_s();
         err = step(pass, &done);
     }
@@ -816,6 +822,8 @@ do_pass(struct pass *pass, uint64_t began_ns)
         ASSERT(durable->manifest.log_number == done.log_number);
         wal_verify(durable->wal);
         checkpoint__end_abouts(pass, true);
+        pass->has_names = false; /* they are durable */
+        pass->owner->wants_all_names = false;
         checkpoint__forget_log(pass->owner);
         pass->owner->passed_file = file;
         pass->owner->passed_bytes = begun.bytes;
@@ -831,6 +839,7 @@ fail(struct pass *pass, int err)
 {
     undo(pass);
     checkpoint__end_abouts(pass, false);
+    checkpoint__undo_names(pass);
     pass->n_ops = 0;
     buf_clear(&pass->block);
     if (err != ERR_CLOSED) {

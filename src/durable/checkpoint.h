@@ -58,6 +58,7 @@ struct checkpointer {
     uint64_t about_logged; /* bytes of the log then */
     uint64_t about_budget; /* bytes of tables that may be written */
     bool wants_all_abouts; /* images of them are gone */
+    bool wants_all_names;  /* likewise, of names */
     /* Of the last pass that came through; the thread's. */
     uint64_t passed_file;  /* the log file that it began; 0: there was none */
     uint64_t passed_bytes; /* that had been logged then, since the start */

@@ -12,6 +12,11 @@
  * A pass that somebody asks for, one that makes up for files that are gone, and
  * one on a disk that fills, writes all that have changed.
  *
+ * A manifest that is written before, for a snapshot say, has the schema as it
+ * is by then. How large tables are follows from the memory that the column was
+ * made with, which that does not tell any more where it has been changed; so it
+ * has the column's head.
+ *
  * All is looked at under edit_lock, a block at a time: a column may go between
  * two blocks, and a table may. */
 #include "about/about_copy.h"
@@ -464,6 +469,76 @@ drop_gone_columns(struct pass *pass, const struct checkpoint_abouts *it)
             }
         }
     }
+    return err;
+}
+
+/* True where images, or what is to become of them, have the column's head. */
+static bool
+has_head(struct pass *pass, const struct column *column)
+{
+    const struct manifest *manifest = &pass->durable->manifest;
+    uint64_t row = durable_about_head_row(column->slot);
+    uint16_t shard = (uint16_t)manifest->shards;
+    for (size_t i = 0; i < pass->n_ops; i++) {
+        const struct images_entry *entry = &pass->op[i].entry;
+        if (pass->op[i].kind == OP_ADD && entry->counter == column->counter &&
+            entry->shard == shard && entry->first_row == row) {
+            return true;
+        }
+    }
+    const struct images_entry *found =
+        images_find(&manifest->images, column->counter, shard, row);
+    struct image image; /* it may be that of a column that has gone */
+    return found != NULL && recover_read(&pass->reader, found, &image) == 0 &&
+        image.counter_serial == column->serial;
+}
+
+/* True where tables made anew with the column's memory would have another size
+ * than they have. */
+static bool
+has_other_size(struct pass *pass, const struct column *column)
+{
+    struct durable *durable = pass->durable;
+    mutex_lock(&durable->edit_lock);
+    const struct schema_counter *counter =
+        schema_counter_at(schema_of(pass), column->counter);
+    const struct schema_column *it =
+        counter == NULL ? NULL : schema_column_of(counter, column->serial);
+    const struct about *about = abouts_find(durable->abouts, column->serial);
+    bool is_other = it != NULL && about != NULL &&
+        about_lines(about) != about_lines_of(it->memory);
+    mutex_unlock(&durable->edit_lock);
+    return is_other;
+}
+
+int
+checkpoint__take_heads(struct pass *pass)
+{
+    struct checkpoint_abouts it = {0};
+    if (pass->durable->abouts == NULL) {
+        return 0;
+    }
+    int err = list_columns(pass, &it.column, &it.n_columns);
+    for (size_t i = 0; i < it.n_columns && err == 0; i++) {
+        struct column *column = &it.column[i];
+        if (!has_other_size(pass, column) || has_head(pass, column)) {
+            continue;
+        }
+        if (pass->about_seq == 0) {
+            pass->about_seq = durable_applied(pass->durable);
+        }
+        err = it.part == NULL ? make_room(&it) : 0;
+        if (err == 0) {
+            err = list_tables(pass, &it, column);
+        }
+        if (err == 0 && column->n > 0) {
+            err = put_head(pass, &it, column);
+        }
+    }
+    free(it.column);
+    free(it.table);
+    free(it.part);
+    free(it.numbers);
     return err;
 }
 

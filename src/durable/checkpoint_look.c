@@ -308,6 +308,8 @@ look_for_image(void *context, const struct images_entry *entry)
     }
     if (manifest_is_of_tables(&look->owner->durable->manifest, entry)) {
         look->owner->wants_all_abouts = true;
+    } else if (manifest_is_of_names(&look->owner->durable->manifest, entry)) {
+        look->owner->wants_all_names = true;
     } else {
         engine_mark(look->owner->durable->engine, entry->counter, entry->shard,
             entry->first_row, entry->last_row);

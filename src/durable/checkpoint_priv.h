@@ -36,6 +36,7 @@ struct pass {
     /* Of the step under way: those who wait for what is covered now. */
     bool is_publish_wanted;
     struct store_call *publish;
+    bool has_names; /* images of names were gathered */
 };
 
 /* One pass. 0 or ERR_. */
@@ -78,8 +79,23 @@ void checkpoint__mark_abouts(struct pass *pass, uint64_t log);
  * needed for what is in none. 0 or ERR_. */
 int checkpoint__take_abouts(struct pass *pass, uint64_t *log_number);
 
+/* Gathers heads of columns that have none yet and whose memory has changed: a
+ * start that has only the schema would make tables of another size. With each
+ * manifest. 0 or ERR_. */
+int checkpoint__take_heads(struct pass *pass);
+
 /* What was gathered since the mark is durable, or will never be. */
 void checkpoint__end_abouts(struct pass *pass, bool is_durable);
+
+/* ---- checkpoint_naming.c ---- */
+
+/* Gathers images of the names that have changed. 0 or ERR_. */
+int checkpoint__take_names(struct pass *pass);
+
+/* What was gathered may never be durable: it counts as changed again. */
+void checkpoint__undo_names(struct pass *pass);
+
+/* ---- checkpoint_thread.c ---- */
 
 /* True where the log, which a pass makes shorter, fills the disk. */
 bool checkpoint__is_filling(const struct checkpointer *owner);

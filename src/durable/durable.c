@@ -14,6 +14,7 @@
 #include "cold/segment_head.h"
 #include "durable/durable_commit.h"
 #include "durable/durable_names.h"
+#include "durable/durable_naming.h"
 #include "durable/durable_owner.h"
 #include "durable/durable_position.h"
 #include "durable/durable_replica.h"
@@ -723,6 +724,7 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
 {
     struct replay_end end = {0};
     uint64_t began_ns = clock_monotonic_ns();
+    const struct durable_naming naming = durable__naming(durable);
     ASSERT(durable->magic == DURABLE_MAGIC);
     ASSERT(durable->wal == NULL && durable->engine == NULL);
     durable->engine = engine;
@@ -739,6 +741,9 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
         err = recover__segments(durable);
     }
     if (err == 0) {
+        err = durable_naming_load(&naming);
+    }
+    if (err == 0) {
         err = recover__images(durable, *schema);
     }
     uint64_t loaded_ns = clock_monotonic_ns();
@@ -749,10 +754,16 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
         (clock_monotonic_ns() - loaded_ns) / NS_PER_MS);
     engine_end_loading(engine);
     if (err == 0) {
+        err = durable_naming_end_load(&naming);
+    }
+    if (err == 0) {
         err = open_log(durable, &end);
     }
     if (err == 0) {
         err = define_all(engine, *schema, true);
+    }
+    if (err == 0) {
+        err = durable_naming__log(durable);
     }
     if (err != 0) {
         return err;
@@ -802,6 +813,7 @@ durable_close(struct durable *durable)
             durable_replica__close(durable);
         }
     }
+    durable_naming__close(durable);
     mutex_fini(&durable->manifest_lock);
     mutex_fini(&durable->edit_lock);
     mutex_fini(&durable->owner_lock);

@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 
 struct abouts; /* about/abouts.h */
+struct names;  /* names/names.h */
 
 /* What keeps counters on disk: directory, log, manifest, checkpoints. Part of
  * the store; nobody else calls it.
@@ -102,6 +103,8 @@ struct durable {
                                     * durable_open, before durable_load */
     struct producers *producers;   /* the store's; set likewise */
     struct abouts *abouts;         /* likewise; NULL: there are none */
+    struct names *names;           /* likewise */
+    struct naming_log *naming_log; /* owned; see durable_naming.c */
     _Atomic uint64_t last_segment; /* the last number that was given out */
     _Atomic uint64_t spared_segment; /* see durable_spare_segment */
     struct log_end log_end;          /* the log's, while it is open */

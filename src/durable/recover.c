@@ -555,6 +555,9 @@ take_entry(struct image_work *work, struct recover_reader *reader,
     struct image image;
     const struct schema_counter *counter =
         schema_counter_at(work->schema, entry->counter);
+    if (manifest_is_of_names(&work->durable->manifest, entry)) {
+        return 0; /* durable_naming_load has it */
+    }
     int err = durable__is_cancelled(work->durable)
         ? ERR_CLOSED
         : recover_read(reader, entry, &image);

@@ -21,6 +21,7 @@
 #include "base/mutex.h"
 #include "base/progress.h"
 #include "durable/durable_about.h"
+#include "durable/durable_naming.h"
 #include "durable/producers.h"
 #include "engine/engine_copy.h"
 
@@ -286,6 +287,19 @@ take_about(struct replayer *it, const struct entry_about *about)
     }
 }
 
+/* A name is of the replayer that has its shard's records. */
+static void
+take_name(struct replayer *it, const struct entry_name *name, uint64_t seq)
+{
+    if (name->shard % it->ring->n_threads == it->number) {
+        const struct durable_naming naming =
+            durable__naming(it->ring->durable);
+        int err = durable_naming_replay(&naming, name, seq);
+        it->err = it->err == 0 ? err : it->err;
+        it->n_changes++;
+    }
+}
+
 static void
 replay_payload(
     struct replayer *it, uint64_t seq, const uint8_t *payload, size_t len)
@@ -305,6 +319,8 @@ replay_payload(
             take_about(it, &entry.about);
         } else if (entry.kind == ENTRY_NUMBER) {
             take_number(it, &entry, seq);
+        } else if (entry.kind == ENTRY_NAME) {
+            take_name(it, &entry.named, seq);
         } else if (entry.kind == ENTRY_TERM) {
             take_term(it, &entry.term, seq, at == payload);
         } else {

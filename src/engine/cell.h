@@ -149,6 +149,8 @@ struct change {
     };
     const struct engine_base *base; /* the record where the engine has
                                            * none; NULL: unknown */
+    const struct engine_name *name; /* NULL, or the id follows from it: then
+                                     * id is out, too (engine/naming.h) */
     /* out: */
     /* err: 0, ERR_NOT_STORED (add, replace), ERR_EXISTS (cas), ERR_NOT_FOUND
      * (delete of what is default already, cas of a default cell under

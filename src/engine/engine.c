@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/engine_priv.h"
 #include "engine/members_priv.h"
+#include "engine/naming.h"
 #include "engine/reader_priv.h"
 
 #include "base/assert.h"
@@ -185,6 +186,12 @@ engine_set_marks(struct engine *engine, struct engine_marks *marks)
 }
 
 void
+engine_set_names(struct engine *engine, struct engine_names *names)
+{
+    engine->names = names;
+}
+
+void
 engine_hold(struct engine *engine, unsigned shard,
     void (*fn)(void *context, unsigned shard), void *context)
 {
@@ -218,6 +225,13 @@ engine_pair(const struct engine *engine, uint64_t id, uint64_t number,
     ASSERT(row >> bits == number &&
         row << engine->shard_bits >> engine->shard_bits == row);
     return engine__id(engine, engine__row(engine, id).shard, row);
+}
+
+const _Atomic uint64_t *
+engine_share_budget(struct engine *engine, const _Atomic uint64_t *beside)
+{
+    engine->pool.beside = beside;
+    return &engine->pool.used_bytes;
 }
 
 uint64_t

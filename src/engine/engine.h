@@ -179,6 +179,12 @@ bool engine_survey(struct engine *engine, unsigned slot, unsigned shard,
  * readers. */
 uint64_t engine_hot_bytes(struct engine *engine, uint64_t *garbage_bytes);
 
+/* From now on *beside, bytes that others have, is within config.hot_bytes, too,
+ * and in what engine_hot_bytes says; returns where the engine's own are. No
+ * other call may be under way. */
+const _Atomic uint64_t *engine_share_budget(
+    struct engine *engine, const _Atomic uint64_t *beside);
+
 /* Background work of one round: frees garbage, packs tables that have stopped
  * growing, joins sparse neighbours. now_ms is any monotonic clock; a table has
  * stopped growing when its records have not become more for a second. Holds no

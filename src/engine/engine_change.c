@@ -25,6 +25,9 @@
  * a change that gives up a record's members: it stores notes (members_stored.c)
  * and tells of these and the record at once.
  *
+ * A change with a name (naming.h) gets its id first of all under the lock: what
+ * was looked up before is of the id that its name had then.
+ *
  * A record that is not here, in a row that is covered (cover.h), comes with the
  * change, or counts as default while a log is replayed. It is stored whole
  * then, and the sink gets all of it.
@@ -45,6 +48,7 @@
 #include "engine/engine_priv.h"
 #include "engine/largest.h"
 #include "engine/members_priv.h"
+#include "engine/naming.h"
 #include "engine/redo.h"
 #include "engine/table_change.h"
 #include "engine/table_place.h"
@@ -72,6 +76,7 @@ struct pending {
 struct engine_batch {
     uint64_t todo[SHARD_BUCKETS]; /* bit i: change i, by its shard */
     uint64_t numbered;            /* bit i: change i has a producer */
+    uint64_t named;               /* bit i: change i has a name */
     struct pending pending[CHANGE_BATCH];
     struct engine_write write[ENGINE_WRITES_MAX]; /* of one shard */
 };
@@ -712,12 +717,14 @@ sort(const struct engine *engine, const struct change *change, unsigned n,
     uint64_t bit = 1;
     memset(batch->todo, 0, sizeof batch->todo);
     batch->numbered = 0;
+    batch->named = 0;
     for (unsigned i = 0; i < n; i++, bit <<= 1) {
         struct pending *it = &batch->pending[i];
         const struct counter *counter =
             engine__counter(engine, change[i].counter);
         it->at = engine__row(engine, change[i].id);
         batch->numbered |= change[i].producer != 0 ? bit : 0;
+        batch->named |= change[i].name != NULL ? bit : 0;
         batch->todo[it->at.shard % SHARD_BUCKETS] |= bit;
         /* acquire: the directory is seen that came before, or a later one, and
          * then the number has gone up when the lock is there */
@@ -836,6 +843,44 @@ of_shard(const struct engine_batch *batch, uint64_t mask, uint32_t number)
     return mask;
 }
 
+/* Has a change with a name get the id that this has now, which *pending is then
+ * of. False: it is refused. Under the shard's lock. */
+static __attribute__((noinline)) bool
+take_name(
+    struct engine *engine, struct change *change, struct pending *pending)
+{
+    uint32_t shard = pending->at.shard;
+    uint64_t id = change->id;
+    ASSERT(engine->names != NULL);
+    lock_assert_held(&engine->shard[shard].lock);
+    int err = engine->names->take_fn(engine->names, shard, change->name, &id);
+    if (err != 0) {
+        refuse(change, 1, err);
+        return false;
+    }
+    if (id != change->id) {
+        change->id = id;
+        pending->at = engine__row(engine, id);
+        pending->table = NULL; /* it is looked for again */
+        ASSERT(pending->at.shard == shard);
+    }
+    return true;
+}
+
+/* The same for those of mask; returns those that are left. */
+static __attribute__((noinline)) uint64_t
+take_names(struct engine *engine, struct change *change, uint64_t mask,
+    struct engine_batch *batch)
+{
+    for (uint64_t rest = mask & batch->named; rest != 0; rest &= rest - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(rest);
+        if (!take_name(engine, &change[i], &batch->pending[i])) {
+            mask &= ~(rest & (0 - rest));
+        }
+    }
+    return mask;
+}
+
 /* The changes of one shard, that of change[first] and others behind it.
  * Returns the position of the sink, or the old one. */
 static uint64_t
@@ -852,9 +897,12 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
         mask = of_shard(batch, mask, number);
     }
     *todo &= ~mask;
+    shard__lock(shard);
+    if (__builtin_expect((mask & batch->named) != 0, 0)) {
+        mask = take_names(engine, change, mask, batch);
+    }
     redo = (struct redo){
         .write = batch->write, .todo = mask, .whole = engine->whole};
-    shard__lock(shard);
     for (uint64_t left = mask; left != 0;) {
         unsigned i = (unsigned)__builtin_ctzll(left);
         uint64_t same = left & (0 - left);
@@ -898,6 +946,10 @@ change_one(struct engine *engine, struct change *change)
     shard__lock(shard);
     if (engine__has_guard(engine) &&
         !passes_guard(engine, change, &pending.at)) {
+        shard__unlock(shard);
+        return 0;
+    }
+    if (change->name != NULL && !take_name(engine, change, &pending)) {
         shard__unlock(shard);
         return 0;
     }

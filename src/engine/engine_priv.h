@@ -74,6 +74,7 @@ struct engine {
                                * under way */
     const struct engine_cover *cover; /* not owned; NULL: none. As sink */
     struct engine_marks *marks;       /* likewise */
+    struct engine_names *names;       /* likewise */
     uint32_t whole; /* as a mask of columns, all or none: those that the sink
                      * is told of wherever one of the record has changed. As
                      * sink */

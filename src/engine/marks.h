@@ -32,8 +32,8 @@ struct engine;
  * under way. */
 void engine_set_marks(struct engine *engine, struct engine_marks *marks);
 
-/* Calls fn under the lock of a shard. It must not call the engine, nor wait.
- * Any thread. */
+/* Calls fn under the lock of a shard. It must not call the engine, but for
+ * engine_get of ids of that shard, nor wait. Any thread. */
 void engine_hold(struct engine *engine, unsigned shard,
     void (*fn)(void *context, unsigned shard), void *context);
 

@@ -99,11 +99,8 @@ pool_trim(struct pool *pool)
 int
 pool_has_room(struct pool *pool, size_t bytes, enum pool_purpose purpose)
 {
-    /* relaxed: a number that orders nothing */
-    uint64_t used =
-        atomic_load_explicit(&pool->used_bytes, memory_order_relaxed);
-
-    return used + bytes > most(pool, purpose) ? ERR_HOT_FULL : 0;
+    return pool_used_bytes(pool) + bytes > most(pool, purpose) ? ERR_HOT_FULL
+                                                               : 0;
 }
 
 /* 0 or ERR_HOT_FULL. */
@@ -116,8 +113,9 @@ charge(struct pool *pool, size_t bytes, enum pool_purpose purpose)
 
     do {
         const uint64_t limit = most(pool, purpose);
+        const uint64_t all = used + pool_beside_bytes(pool);
 
-        if (used > limit || bytes > limit - used) {
+        if (all > limit || bytes > limit - all) {
             return ERR_HOT_FULL;
         }
     } while (!atomic_compare_exchange_weak_explicit(&pool->used_bytes, &used,

@@ -34,15 +34,18 @@ struct pool_garbage {
 };
 
 struct pool {
-    const struct alloc *alloc;   /* NULL: arena and heap; else all from it */
-    struct arena *arena;         /* owned; NULL where alloc is given */
-    struct qsbr *qsbr;           /* NULL: no readers, garbage goes at once */
-    uint64_t limit_bytes;        /* read-only */
-    _Atomic bool is_loading;     /* no limit holds */
-    _Atomic uint64_t used_bytes; /* pieces and blocks, garbage included */
-    struct mutex lock;           /* what follows: */
-    struct pool_garbage *first;  /* oldest; NULL: none waits */
-    struct pool_garbage *last;   /* newest, while there is one */
+    const struct alloc *alloc; /* NULL: arena and heap; else all from it */
+    struct arena *arena;       /* owned; NULL where alloc is given */
+    struct qsbr *qsbr;         /* NULL: no readers, garbage goes at once */
+    uint64_t limit_bytes;      /* read-only */
+    const _Atomic uint64_t *beside; /* bytes of others within the same limit;
+                                     * NULL: there are none. Set while nothing
+                                     * is under way */
+    _Atomic bool is_loading;        /* no limit holds */
+    _Atomic uint64_t used_bytes;    /* pieces and blocks, garbage included */
+    struct mutex lock;              /* what follows: */
+    struct pool_garbage *first;     /* oldest; NULL: none waits */
+    struct pool_garbage *last;      /* newest, while there is one */
     _Atomic uint64_t garbage_bytes; /* read without the lock too */
 };
 
@@ -58,12 +61,22 @@ void pool_fini(struct pool *pool);
  * ERR_HOT_FULL. A guess: others take memory meanwhile. */
 int pool_has_room(struct pool *pool, size_t bytes, enum pool_purpose purpose);
 
-/* Bytes in use now: a figure of a moment. */
+/* Bytes that others have within the limit. */
+static inline uint64_t
+pool_beside_bytes(const struct pool *pool)
+{
+    /* relaxed, here and below: a number that orders nothing */
+    return pool->beside == NULL
+        ? 0
+        : atomic_load_explicit(pool->beside, memory_order_relaxed);
+}
+
+/* Bytes in use now, by others too: a figure of a moment. */
 static inline uint64_t
 pool_used_bytes(const struct pool *pool)
 {
-    /* relaxed: a number that orders nothing */
-    return atomic_load_explicit(&pool->used_bytes, memory_order_relaxed);
+    return atomic_load_explicit(&pool->used_bytes, memory_order_relaxed) +
+        pool_beside_bytes(pool);
 }
 
 /* See engine_begin_loading. */

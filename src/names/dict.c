@@ -285,15 +285,18 @@ int
 dict_add_at(struct dict *dict, uint32_t number, const char *bytes, size_t len)
 {
     uint64_t hash = dict_hash(dict->key, bytes, len);
-    uint32_t found = dict__find(dict, bytes, len, hash);
-    if (number >= DICT_NUMBER_END ||
-        (found != DICT_NO_NUMBER && found != number)) {
+    if (number >= DICT_NUMBER_END) {
         return ERR_CORRUPT;
     }
-    if (found == number) {
-        return 0;
-    }
     if (has_name(dict, number)) {
+        char name[NAME_ROOM_BYTES];
+        return dict_name(dict, number, name) == len &&
+                memcmp(name, bytes, len) == 0
+            ? 0
+            : ERR_CORRUPT;
+    }
+    if (dict__find(dict, bytes, len, hash) != DICT_NO_NUMBER &&
+        !dict__may_be_twice(dict)) {
         return ERR_CORRUPT;
     }
     ASSERT(number >= next_of(dict) || !dict_rests(dict, number));
@@ -397,13 +400,19 @@ out_lesson:
 }
 
 struct dict_sums
-dict_sums(const struct dict *dict)
+dict_counts(const struct dict *dict)
 {
-    struct dict_sums sums = {.names = dict->index.n_names,
-        .index_bytes = dict->index.bytes,
+    return (struct dict_sums){.names = dict->index.n_names,
         .next = next_of(dict),
         .resting = dict->rest.n,
         .lost = dict->lost};
+}
+
+struct dict_sums
+dict_sums(const struct dict *dict)
+{
+    struct dict_sums sums = dict_counts(dict);
+    sums.index_bytes = dict->index.bytes;
     for (uint32_t i = 0; i < dict_blocks(dict); i++) {
         const struct name_block *block = name_heap_block(&dict->heap, i);
         sums.blocks_bytes += block == NULL

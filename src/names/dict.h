@@ -14,7 +14,7 @@
 
 /* The names of one shard that are no id by themselves (names/own_id.h), with a
  * number each, in the order in which they came; a number whose name has gone is
- * given again. No server uses it as yet; tests do.
+ * given again.
  *
  * Threads: what is said to be a reader's may be called by any thread between
  * two quiescent points of its own (base/qsbr.h); a number that it finds is that
@@ -108,6 +108,17 @@ bool dict_wants_table(const struct dict *dict);
 /* Learns one, which names from then on are coded with: some milliseconds, and a
  * megabyte meanwhile. 0, ERR_HOT_FULL or ERR_NO_MEMORY with nothing changed. */
 int dict_learn(struct dict *dict);
+
+/* From the one to the other it is loaded: there is no reader, dict_load and
+ * dict_add_at take a name that has another number already, and what is taken
+ * out does not rest. The end: 0, or ERR_CORRUPT where a name has two numbers,
+ * of which *number is the larger; from then on readers are those of qsbr. */
+void dict_begin_load(struct dict *dict);
+int dict_end_load(struct dict *dict, struct qsbr *qsbr, uint32_t *number);
+
+/* How many names it has, what rests and what is lost, without a walk; the
+ * others are 0. */
+struct dict_sums dict_counts(const struct dict *dict);
 
 struct dict_sums dict_sums(const struct dict *dict);
 

@@ -94,7 +94,8 @@ load_name(struct dict *dict, const struct name_image *image, unsigned slot)
         return ERR_CORRUPT;
     }
     uint64_t hash = dict_hash(dict->key, name, len);
-    if (dict__find(dict, name, len, hash) != DICT_NO_NUMBER) {
+    if (dict__find(dict, name, len, hash) != DICT_NO_NUMBER &&
+        !dict__may_be_twice(dict)) {
         return ERR_CORRUPT;
     }
     int err = name_index_reserve(&dict->index, hash);
@@ -131,6 +132,34 @@ load_block(struct dict *dict, const struct name_image *image)
         }
     }
     return err;
+}
+
+void
+dict_begin_load(struct dict *dict)
+{
+    dict->is_loading = true;
+    dict->rest.qsbr = NULL;
+}
+
+int
+dict_end_load(struct dict *dict, struct qsbr *qsbr, uint32_t *number)
+{
+    char name[NAME_ROOM_BYTES];
+    name_rest_collect(&dict->rest);
+    dict->is_loading = false;
+    dict->rest.qsbr = qsbr;
+    for (*number = 0; dict->has_twice && dict_next(dict, number);
+         (*number)++) {
+        size_t len = dict_name(dict, *number, name);
+        uint64_t hash = dict_hash(dict->key, name, len);
+        uint32_t found = dict__find(dict, name, len, hash);
+        if (found != *number) {
+            *number = found > *number ? found : *number;
+            return ERR_CORRUPT;
+        }
+    }
+    dict->has_twice = false;
+    return 0;
 }
 
 int

@@ -27,6 +27,7 @@ struct dict {
     _Atomic uint32_t next;     /* no number from it on has ever been given */
     struct dict_free free;
     uint64_t lost;
+    bool is_loading, has_twice; /* a name had another number when it came */
 };
 
 static inline uint32_t
@@ -48,6 +49,14 @@ dict__tables(const struct dict *dict)
 {
     /* acquire: a table has been written before its number */
     return atomic_load_explicit(&dict->n_tables, memory_order_acquire);
+}
+
+/* A name that has a number comes with another one: true where that may be. */
+static inline bool
+dict__may_be_twice(struct dict *dict)
+{
+    dict->has_twice |= dict->is_loading;
+    return dict->is_loading;
 }
 
 /* The number of a name, or DICT_NO_NUMBER. */

@@ -7,6 +7,7 @@
 #include "base/err.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 enum { HEAP_HEAD_BYTES = 8, HEAP_STEP_BYTES = 16, HEAP_BLOCK_BYTES_MIN = 32 };
 
@@ -19,6 +20,16 @@ name_account_bytes(size_t bytes)
 }
 
 /* relaxed, all of them: a number that orders nothing */
+
+static bool
+has_room(const struct name_account *account, uint64_t used)
+{
+    if (account->beside != NULL) {
+        used += atomic_load_explicit(account->beside, memory_order_relaxed);
+    }
+    return used <= account->limit_bytes;
+}
+
 int
 name_account_take(struct name_account *account, size_t bytes, void **out)
 {
@@ -27,7 +38,7 @@ name_account_take(struct name_account *account, size_t bytes, void **out)
     uint64_t before = atomic_fetch_add_explicit(
         &account->used_bytes, whole, memory_order_relaxed);
     int err = ERR_HOT_FULL;
-    if (before + whole <= account->limit_bytes) {
+    if (has_room(account, before + whole)) {
         *out = alloc_zeroed(account->alloc, bytes);
         if (*out != NULL) {
             return 0;

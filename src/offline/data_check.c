@@ -10,6 +10,7 @@
 #include "cold/segment_scan.h"
 #include "durable/recover.h"
 #include "durable/snapshot_exchange.h"
+#include "offline/data_names.h"
 #include "offline/member_check.h"
 #include "wal/names_old.h"
 #include "wal/replica_file.h"
@@ -29,6 +30,7 @@ struct check {
     struct engine *engine;     /* knows where ids are; NULL: no counter has had
                              * members */
     struct member_ids members; /* nothing is in it without the engine */
+    struct data_names named;   /* nothing is in it where an image is damaged */
     uint64_t image_lines, rolled;
     uint64_t records, image_bytes;
     uint64_t segments, segment_blocks, segment_records, segment_bytes;
@@ -50,12 +52,16 @@ check_image(void *context, const struct images_entry *entry)
     const struct schema_counter *counter =
         schema_counter_at(check->recover.schema, entry->counter);
     if (check->engine != NULL && counter != NULL &&
+        entry->shard < check->manifest.shards &&
         counter->serial == image.counter_serial) {
         err = member_ids_take_image(
             &check->members, check->recover.schema, counter, entry, &image);
         check->err = check->err == 0 ? err : check->err;
     }
     check->image_bytes += entry->len;
+    if (manifest_is_of_names(&check->manifest, entry)) {
+        return;
+    }
     if (manifest_is_of_tables(&check->manifest, entry)) {
         check->image_lines += image.n; /* of tables of members=about */
         return;
@@ -164,6 +170,9 @@ check_entry(struct check *check, const struct entry *entry, uint64_t seq,
     case ENTRY_ABOUT_ROLLED:
         check->rolled++;
         return 0;
+    case ENTRY_NAME:
+        check->changes++;
+        return durable_naming_replay(&check->named.naming, &entry->named, seq);
     case ENTRY_MOVED:
         check->edits++;
         return recover_add_moved(&check->handovers, &entry->moved, seq,
@@ -285,6 +294,7 @@ say_figures(const struct check *check, struct buf *out)
     buf_addf(out, "images %zu\n", check->manifest.images.n);
     buf_addf(out, "image_records %" PRIu64 "\n", check->records);
     buf_addf(out, "image_lines %" PRIu64 "\n", check->image_lines);
+    buf_addf(out, "names %" PRIu64 "\n", data_names_count(&check->named));
     buf_addf(out, "image_bytes %" PRIu64 "\n", check->image_bytes);
     buf_addf(out, "segments %" PRIu64 "\n", check->segments);
     buf_addf(out, "segment_blocks %" PRIu64 "\n", check->segment_blocks);
@@ -336,6 +346,10 @@ check_all(struct check *check, struct buf *out)
     err = recover_each_segment(&segments); /* what images say is newer */
     check->err = check->err == 0 ? err : check->err;
     images_each(&check->manifest.images, check_image, check);
+    if (check->err == 0) {
+        check->err = data_names_begin(
+            &check->named, &check->manifest, check->disk, check->logger);
+    }
     check->terms = check->manifest.terms;
     check->handovers = check->manifest.handovers;
     replay.epoch = check->manifest.epoch;
@@ -344,6 +358,9 @@ check_all(struct check *check, struct buf *out)
     err = replay_run(&replay, end);
     if (err == 0) {
         err = recover_check_end(&check->manifest, end, check->logger);
+    }
+    if (err == 0) {
+        err = durable_naming_end_load(&check->named.naming);
     }
     say_figures(check, out);
     if (err == 0) {
@@ -389,6 +406,7 @@ data_check_disk(struct disk *disk, struct logger *logger, struct buf *out)
         .images = &check.manifest.images};
     err = check_all(&check, out);
     say_result(out, err, &check.end);
+    data_names_fini(&check.named);
     member_ids_fini(&check.members);
     engine_destroy(&check.engine);
     recover_schema_fini(&check.recover);

@@ -21,6 +21,8 @@
 #include "durable/recover.h"
 #include "durable/snapshot_exchange.h"
 #include "engine/engine.h"
+#include "names/names.h"
+#include "offline/data_names.h"
 #include "offline/dump_plan.h"
 #include "offline/dump_text.h"
 #include "offline/glean.h"
@@ -47,6 +49,7 @@ struct dump {
     struct recover_schema recover; /* as the log has it so far */
     struct engine *engine;         /* knows where ids are, and holds none */
     struct recover_reader reader;
+    struct data_names named; /* of the images; nothing where one is damaged */
     struct member_ids members; /* whose they are; where has_read_members */
     bool has_read_members;
     struct dump_plan plan;
@@ -309,6 +312,52 @@ add_tables(struct dump *dump, const struct schema_counter *counter,
     end_line(dump);
 }
 
+/* The names that an image is of, as the images have them. */
+static void
+add_names(struct dump *dump, const struct images_entry *entry)
+{
+    char name[NAMES_BYTES], text[NAME_ROOM_BYTES];
+    unsigned shard = entry->shard - dump->manifest.shards - 1;
+    const struct names *names = dump->named.naming.names;
+    uint64_t block = entry->first_row >> DURABLE_NAMING_SHIFT;
+    uint32_t number = 0;
+    uint64_t id;
+    names_make(name, NAMES_CHECKPOINT, entry->file);
+    buf_addf(&dump->text,
+        "image %s offset %" PRIu64 " bytes %" PRIu32
+        " names shard %u batch %" PRIu64,
+        name, entry->offset, entry->len, shard, entry->seq);
+    end_line(dump);
+    if (names == NULL || block < DURABLE_NAMING_BLOCKS) {
+        return; /* an image is damaged; or it is a table of symbols */
+    }
+    for (number = (uint32_t)(block - DURABLE_NAMING_BLOCKS) * NAME_BLOCK_SLOTS;
+         names_next(names, shard, &number, &id) &&
+         durable_naming_block_row(number / NAME_BLOCK_SLOTS) <=
+             entry->last_row;
+         number++) {
+        size_t len = names_name(names, id, text);
+        buf_addf(&dump->text, "name %" PRIu64 " %.*s", id, (int)len, text);
+        end_line(dump);
+    }
+}
+
+/* A name of the log, or that it has gone. */
+static void
+add_name_entry(struct dump *dump, const struct entry_name *name)
+{
+    unsigned bits = (unsigned)__builtin_ctz(dump->manifest.shards);
+    if (name->shard >= dump->manifest.shards) {
+        return; /* a start refuses it */
+    }
+    uint64_t id = engine_id(
+        dump->engine, name->shard, own_id_row_of(name->number, bits));
+    buf_addf(&dump->text, "%s %" PRIu64 "%s%.*s",
+        name->len > 0 ? "name" : "name-gone", id, name->len > 0 ? " " : "",
+        (int)name->len, name->bytes);
+    end_line(dump);
+}
+
 static void
 add_image(void *context, const struct images_entry *entry)
 {
@@ -333,6 +382,10 @@ add_image(void *context, const struct images_entry *entry)
     }
     if (err != 0) {
         dump->err = err;
+        return;
+    }
+    if (manifest_is_of_names(&dump->manifest, entry)) {
+        add_names(dump, entry);
         return;
     }
     if (manifest_is_of_tables(&dump->manifest, entry)) {
@@ -576,6 +629,9 @@ add_batch(void *context, const struct glean_batch *batch)
             dump_text_term(&entry.term, &dump->text);
             end_line(dump);
         }
+        if (entry.kind == ENTRY_NAME && wants(dump, DUMP_LOG)) {
+            add_name_entry(dump, &entry.named);
+        }
         if ((wants(dump, DUMP_LOG) || wants(dump, DUMP_PRODUCERS)) &&
             dump_text_entry(&entry, &dump->text)) {
             end_line(dump);
@@ -638,6 +694,8 @@ add_cut_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
         } else if (entry.kind == ENTRY_TERM) {
             dump_text_term(&entry.term, &dump->text);
             end_line(dump);
+        } else if (entry.kind == ENTRY_NAME) {
+            add_name_entry(dump, &entry.named);
         } else if (dump_text_entry(&entry, &dump->text)) {
             end_line(dump);
         }
@@ -812,6 +870,9 @@ add_all(struct dump *dump)
     dump->err = dump->err == 0 ? read_members(dump) : dump->err;
     if (wants(dump, DUMP_RECORDS)) {
         add_segments(dump);
+        /* of what is damaged the images tell */
+        (void)data_names_begin(
+            &dump->named, manifest, dump->config->disk, dump->config->logger);
         images_each(&manifest->images, add_image, dump);
     }
     if (dump->err == 0 && dump->config->part != DUMP_RECORDS) {
@@ -859,6 +920,7 @@ dump_run(const struct dump_config *config)
     if (err == 0 && dump.damages > 0) {
         err = ERR_CORRUPT;
     }
+    data_names_fini(&dump.named);
     engine_destroy(&dump.engine);
     recover_reader_fini(&dump.reader);
     recover_schema_fini(&dump.recover);

@@ -31,7 +31,8 @@ struct dump_config {
     void *context;
 };
 
-/* Memory is that of one image and one block, whatever there is on the disk. 0;
+/* Memory is that of one image and one block, and that of names, whatever else
+ * there is on the disk. 0;
  * ERR_CORRUPT: what is damaged is said where it is, all else is there;
  * ERR_NEWER_FORMAT, ERR_NO_MEMORY, ERR_DISK, or what write_fn returned. */
 int dump_run(const struct dump_config *config);

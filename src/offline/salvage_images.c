@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "durable/durable_about.h"
+#include "durable/durable_naming.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -136,12 +137,34 @@ say_tables_lost(struct salvage *salvage, const struct images_entry *entry,
     salvage->is_lossy = true;
 }
 
+/* Names; their records stay (offline/salvage_names.c). Without a table of
+ * symbols no block can be read that may need it. */
+static void
+say_names_lost(struct salvage *salvage, const struct images_entry *entry)
+{
+    char name[NAMES_BYTES];
+    unsigned shard = entry->shard - salvage->manifest.shards - 1;
+    bool is_table = entry->first_row < durable_naming_block_row(0);
+    names_make(name, NAMES_CHECKPOINT, entry->file);
+    salvage__say(salvage,
+        "%s, offset %" PRIu64
+        ": an image is lost: %s names of shard %u%s; what the log has of "
+        "names later is not",
+        name, entry->offset, is_table ? "symbols of all" : "up to 2048", shard,
+        is_table ? ", which are lost with them" : "");
+    salvage->is_lossy = true;
+}
+
 static void
 say_lost(struct salvage *salvage, const struct images_entry *entry)
 {
     char name[NAMES_BYTES];
     unsigned bits = (unsigned)__builtin_ctz(salvage->manifest.shards);
     const char *counter = "a counter that is gone";
+    if (manifest_is_of_names(&salvage->manifest, entry)) {
+        say_names_lost(salvage, entry);
+        return;
+    }
     for (uint32_t i = 0; i < salvage->manifest.n_counters; i++) {
         const struct schema_counter *one = &salvage->manifest.counter[i];
         counter = one->slot == entry->counter ? one->name.text : counter;
@@ -197,18 +220,23 @@ write_block(struct mend *mend, const struct images_entry *entry)
     return images_add(&salvage->manifest.images, &moved);
 }
 
-/* Lines without their head go with it: a later table may have their number. */
+/* Lines without their head go with it: a later table may have their number. So
+ * do blocks of names, and later tables, with a table of symbols. */
 static int
 drop(struct salvage *salvage, const struct images_entry *entry)
 {
-    uint64_t first_row = entry->first_row;
+    uint64_t first_row = entry->first_row, last_row = entry->last_row;
+    if (manifest_is_of_names(&salvage->manifest, entry) &&
+        first_row < durable_naming_block_row(0)) {
+        last_row = UINT64_MAX;
+    }
     if (manifest_is_of_tables(&salvage->manifest, entry) &&
         durable_about_is_head(entry)) {
         first_row = durable_about_row(
             (unsigned)(first_row >> DURABLE_ABOUT_SLOT_SHIFT), 0, 0);
     }
     return images_drop(&salvage->manifest.images, entry->counter, entry->shard,
-        first_row, entry->last_row);
+        first_row, last_row);
 }
 
 static int

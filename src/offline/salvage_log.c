@@ -18,6 +18,7 @@
 #include "offline/glean.h"
 #include "offline/rewrite.h"
 #include "offline/salvage_members.h"
+#include "offline/salvage_names.h"
 #include "schema/restore.h"
 #include "wal/frame.h"
 
@@ -33,6 +34,7 @@ struct work {
     struct history terms; /* so far */
     struct rewrite rewrite;
     struct salvage_members members;
+    struct salvage_names names;
     uint32_t max_serial;
     uint64_t batches, changes, strange; /* changes of no column */
     uint64_t n_lost;                    /* batches */
@@ -208,11 +210,12 @@ salvage__look_at_log(struct salvage *salvage)
         if (err == 0) {
             salvage->end = end;
         }
-        /* members that are lost with images or segments, or with the shards,
-         * are the log's to mend */
+        /* members and names that are lost with images or segments, or with
+         * the shards, are the log's to mend */
         bool is_short = (salvage->n_images > 0 || salvage->segment.n > 0 ||
                             salvage->is_made_anew) &&
-            member_ids_has(work.recover.schema);
+            (member_ids_has(work.recover.schema) ||
+                salvage_names_has(work.recover.schema));
         if (salvage__is_damage(err) || (err == 0 && is_short)) {
             salvage->is_log_bad = true;
             err = salvage->disk->calls->list(
@@ -356,6 +359,20 @@ take_cells(struct work *work, const struct glean_batch *batch,
         buf_add(out, at, (size_t)(end - at));
     }
     count_cells(work, cells);
+    return err == 0 ? salvage_names_note(&work->names, &work->recover, cells)
+                    : err;
+}
+
+static int
+take_name(struct work *work, const struct glean_batch *batch,
+    const struct entry_name *name, const uint8_t *at, const uint8_t *end,
+    struct buf *out)
+{
+    bool is_kept;
+    int err = salvage_names_take(&work->names, name, batch->seq, &is_kept);
+    if (is_kept) {
+        buf_add(out, at, (size_t)(end - at));
+    }
     return err;
 }
 
@@ -387,6 +404,8 @@ take_payload(
             err = take_cells(
                 work, batch, &entry.cells, at, reader.at, is_first, out);
             is_first = false;
+        } else if (entry.kind == ENTRY_NAME) {
+            err = take_name(work, batch, &entry.named, at, reader.at, out);
         } else {
             err = take_producer(work, &entry);
             buf_add(out, at, (size_t)(reader.at - at));
@@ -513,10 +532,17 @@ salvage__mend_log(struct salvage *salvage)
             salvage_members_begin(&work.members, salvage, work.recover.schema);
     }
     if (err == 0) {
+        err = salvage_names_begin(&work.names, salvage);
+    }
+    if (err == 0) {
         err = glean_run(&glean, &salvage->error);
     }
     if (err == 0) {
         err = salvage_members_end(&work.members, work.recover.schema,
+            &work.rewrite, max_seq(&salvage->manifest));
+    }
+    if (err == 0) {
+        err = salvage_names_end(&work.names, work.recover.schema,
             &work.rewrite, max_seq(&salvage->manifest));
     }
     if (err == 0) {
@@ -540,6 +566,7 @@ salvage__mend_log(struct salvage *salvage)
         salvage->error = work.rewrite.error;
     }
     salvage_members_fini(&work.members);
+    salvage_names_fini(&work.names);
     recover_schema_fini(&work.recover);
     numbers_fini(&work.made);
     return err;

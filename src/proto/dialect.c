@@ -46,7 +46,7 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
 #define HELP_LINES(X)                                                         \
     X("add counter NAME [absent=miss] [overflow=error] [exptime=ignore] "     \
       "[maxjump=N] [cold=quietest|never] [cold_after=N] [largest=N]")         \
-    X("add column COUNTER NAME primarykey")                                   \
+    X("add column COUNTER NAME primarykey[=text]")                            \
     X("add column COUNTER NAME [hint=BITS] [max=BITS] [default=N] "           \
       "[suffix=NAME] [flags=N]")                                              \
     X("add column COUNTER NAME marks=COLUMN|ID.COLUMN unread=NAME "           \
@@ -93,7 +93,8 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
     X("handover RULE here   (they are this one's again)")                     \
     X("feed on|off   (this connection may change what is handed over)")       \
     X("wait REPLICAS MILLISECONDS   (how many have this client's changes)")   \
-    X("stats [counters|members|producers|tables|wal|cold|settings|reset]")    \
+    X("stats [counters|members|names|producers|tables|wal|cold|settings|"     \
+      "reset]")                                                               \
     X("stats forget|health|hot|latency|loop|memory")                          \
     X("stats replication|replicas|slow")                                      \
     X("slow MILLISECONDS   (what takes longer is in stats slow; 0: nothing)") \

@@ -12,8 +12,10 @@
 /* Which keys name counter cells: `ID.NAME`, `{ID}.NAME` and `ID|#|.NAME`,
  * with ID a canonical decimal number up to 2^64-1 and NAME a suffix, a value
  * column, what a mark leaves unread, or a counter; and of a list or of members
- * also `ID.NAME:MEMBER`, with MEMBER such a number. Every other key is an
- * item's. */
+ * also `ID.NAME:MEMBER`, with MEMBER such a number. Where NAME is of a counter
+ * whose ids are names (primarykey=text), ID is all that stands before the last
+ * dot, without braces around it or the hash stop behind it. Every other key is
+ * an item's. */
 
 enum key_kind {
     KEY_ITEM,
@@ -35,7 +37,31 @@ struct key {
     bool has_member;             /* of these last three: it is about one ... */
     uint64_t member; /* ... of those that id follows, or of its members, where
                       * it may be above what the column takes */
+    /* of a counter whose ids are names; of others void: */
+    const char *name; /* in the text, where it is no id by itself, and id says
+                       * nothing; else NULL */
+    uint8_t name_len;
+    bool is_bad_name; /* what should be a name is none: see
+                       * key_name_fault */
 };
+
+/* True where key is by a name that has no id by itself. */
+static inline bool
+key_has_name(const struct key *key)
+{
+    return key->kind != KEY_ITEM && key->target.counter->key_is_text &&
+        key->name != NULL;
+}
+
+/* ERR_BAD_ID_NAME where the key's id should be a name, and is none; else 0. */
+static inline int
+key_name_fault(const struct key *key)
+{
+    return key->kind != KEY_ITEM && key->target.counter->key_is_text &&
+            key->is_bad_name
+        ? ERR_BAD_ID_NAME
+        : 0;
+}
 
 /* What a key is whose name stands for target. */
 static inline enum key_kind
@@ -74,14 +100,17 @@ key_takes_member(enum key_kind kind)
     return kind == KEY_LIST || kind == KEY_MEMBER || kind == KEY_ABOUT;
 }
 
-/* What is wrong with a key of members that is to be read, or whose member is to
- * be changed: ERR_NO_MEMBER, or ERR_MEMBER where the column takes no such one;
- * else 0, and of every other key. */
+/* What is wrong with a key that is to be read, or of members of which one is to
+ * be changed: that of key_name_fault; of members ERR_NO_MEMBER, or ERR_MEMBER
+ * where the column takes no such one; else 0. */
 static inline int
-key_member_fault(const struct key *key)
+key_fault(const struct key *key)
 {
     if (key->kind != KEY_MEMBER && key->kind != KEY_ABOUT) {
-        return 0;
+        return key_name_fault(key);
+    }
+    if (key_name_fault(key) != 0) {
+        return ERR_BAD_ID_NAME;
     }
     if (!key->has_member) {
         return ERR_NO_MEMBER;
@@ -103,9 +132,19 @@ int key_near(const struct schema *schema, const char *text, size_t len);
 
 /* A word of the dialect on one counter: `ID` (the record), or `ID.NAME` with a
  * column of that counter, perhaps with a member, also in the two proxy forms.
- * False where it is neither. A mark is a cell here. */
+ * False where it is neither. A mark is a cell here. Where ids are names, a word
+ * that does not end in a dot and such a NAME is all name. */
 bool key_parse_dialect(const struct schema_counter *counter, const char *text,
     size_t len, struct key *out);
+
+/* Writes a name as a word of the dialect on a counter whose ids are names, of
+ * which key_parse_dialect makes its record: its length; up to len +
+ * KEY_WORD_MORE bytes. With column, the same of one of its cells, behind which
+ * a member may be put. */
+enum { KEY_WORD_MORE = 3 + SCHEMA_NAME_MAX };
+size_t key_put_word(const struct schema_counter *counter,
+    const struct schema_column *column, const char *name, size_t len,
+    char *out);
 
 /* What to say of a word that key_parse_dialect refuses: ERR_BAD_ID or
  * ERR_NO_COLUMN. */

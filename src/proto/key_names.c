@@ -61,8 +61,9 @@ key_names__begin(struct key_names *names, const struct schema *schema)
             if (has_members || counter->column[i].kind == SCHEMA_FOLLOWS) {
                 note_member_end(names);
             }
-            names->has_members = names->has_members || has_members;
+            names->has_faults = names->has_faults || has_members;
         }
+        names->has_faults = names->has_faults || counter->key_is_text;
     }
 }
 
@@ -191,6 +192,9 @@ key_names_parse(
         return;
     }
     key__parse(names->schema, text, len, out);
+    if (out->kind != KEY_ITEM && out->target.counter->key_is_text) {
+        return; /* what is read of keys at once is digits */
+    }
     if (key_takes_member(out->kind)) {
         keep_with_member(names, text, len, out);
         return; /* they are long to read, whatever their keys take */

@@ -34,10 +34,11 @@ struct key_member_name {
 };
 
 struct key_names {
-    const struct schema *schema; /* the one that all names are of */
-    uint64_t version;            /* its version */
-    uint64_t n_changes;          /* goes up when a name comes or goes */
-    bool has_members;            /* some column of the schema is of members */
+    const struct schema *schema;     /* the one that all names are of */
+    uint64_t version;                /* its version */
+    uint64_t n_changes;              /* goes up when a name comes or goes */
+    bool has_faults;                 /* a key under the schema may be wrong as
+                                  * key_fault says */
     struct key_name name[KEY_NAMES]; /* of keys without a member */
     struct key_member_name with_member[KEY_NAMES_MEMBERS];
     unsigned n_with_member; /* ever kept; the next one takes the place of the

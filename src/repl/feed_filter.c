@@ -310,7 +310,7 @@ take_other(struct pass *pass)
     if (!entry_next(&reader, &entry) || !has_room(pass, reader.at)) {
         return ERR_CORRUPT;
     }
-    if (entry.kind != ENTRY_TERM) {
+    if (entry.kind != ENTRY_TERM && entry.kind != ENTRY_NAME) {
         copy(pass, pass->at, reader.at);
     }
     pass->at = reader.at;

@@ -13,7 +13,7 @@
  *
  *   cells, and changes of members, of the ids that the rule has;
  *   counters, producers and their numbers, and whatever else of kinds 3..6 is
- *   of no id: all of it but terms.
+ *   of no id: all of it but terms, and but names, whose counters no feed moves.
  *
  * What is not in it: marks of the log, and cells of pairs that are told without
  * a record (engine/member.c): these are of numbers, not of any id, and say what

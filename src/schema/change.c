@@ -149,6 +149,9 @@ check_counter(const struct schema *old, const struct schema_counter *counter,
     if (next.cold_is_never && next.cold_after != 0) {
         return ERR_COLD_AFTER;
     }
+    if (next.key_is_text && (next.max_jump != 0 || next.cold_after != 0)) {
+        return ERR_NAMES_ORDER;
+    }
     return check_columns(old, counter, &next);
 }
 
@@ -261,7 +264,8 @@ change_for_key(const struct schema_counter *counter,
     change->changes = SCHEMA_CHANGES_HINT;
     change->column = add->column;
     return schema__names_equal(&counter->key_name, &add->column.name) &&
-        counter->key_hint_bits != add->column.hint_bits;
+        (counter->key_hint_bits != add->column.hint_bits ||
+            counter->key_is_text != add->key_is_text);
 }
 
 bool

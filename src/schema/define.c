@@ -5,7 +5,7 @@
  *                    [exptime=refuse|ignore] [maxjump=N]
  *                    [cold=oldest|quietest|never] [cold_after=N] [largest=N]
  *   add column COUNTER NAME [hint=N] [max=N] [default=N] [suffix=S]
- *                    [flags=N] [primarykey]
+ *                    [flags=N] [primarykey|primarykey=text]
  *   add column COUNTER NAME marks=COLUMN|ID.COLUMN unread=U
  *                    [unmarked=all|none] [forget=N] [suffix=S] [flags=N]
  *   add column COUNTER NAME follows=COLUMN [suffix=S] [flags=N]
@@ -210,8 +210,13 @@ collect_option(const struct schema_word *word, struct options *options)
         !word_is(&name, option_words[option])) {
         option++;
     }
-    if (option == SCHEMA_OPTION_COUNT || options->given[option] ||
-        has_value == (option == SCHEMA_OPTION_primarykey)) {
+    if (option == SCHEMA_OPTION_COUNT || options->given[option]) {
+        return ERR_BAD_OPTION;
+    }
+    if (option == SCHEMA_OPTION_primarykey) {
+        has_value = !has_value || word_is(&value, SCHEMA_KEY_TEXT);
+    }
+    if (!has_value) {
         return ERR_BAD_OPTION;
     }
     options->given[option] = true;
@@ -552,12 +557,20 @@ parse_members(const struct options *options, struct schema_edit *out)
     return err != 0 ? err : parse_suffix_and_flags(options, &out->column);
 }
 
-/* A key is a whole 64-bit id: only its hint is free, and 64 by default. */
+/* A key is a whole 64-bit id: only its hint is free, and 64 by default; of a
+ * name not even that. */
 static int
-parse_key(const struct options *options, struct schema_column *column)
+parse_key(const struct options *options, struct schema_edit *out)
 {
+    struct schema_column *column = &out->column;
     uint64_t max, hint;
-    int err = parse_number(options, SCHEMA_OPTION_max, SCHEMA_BITS_MAX,
+    int err;
+
+    out->key_is_text = options->value[SCHEMA_OPTION_primarykey].len > 0;
+    if (out->key_is_text && has_number_option(options)) {
+        return ERR_NAME_OPTIONS;
+    }
+    err = parse_number(options, SCHEMA_OPTION_max, SCHEMA_BITS_MAX,
         SCHEMA_BITS_MAX, ERR_KEY_WIDTH, &max);
 
     if (err == 0) {
@@ -610,7 +623,7 @@ parse_add_column(
     }
     out->is_key = options.given[SCHEMA_OPTION_primarykey];
     if (out->is_key) {
-        return parse_key(&options, &out->column);
+        return parse_key(&options, out);
     }
     if (options.given[SCHEMA_OPTION_members]) {
         return parse_members(&options, out);

@@ -86,6 +86,14 @@ find_source(const struct schema *schema, const struct schema_counter *counter,
         (follows || out->column->kind != SCHEMA_MEMBERS)) {
         return ERR_SOURCE_KIND;
     }
+    if (out->counter->key_is_text &&
+        (follows || edit->column.source.is_fixed)) {
+        return ERR_NAMES_SOURCE;
+    }
+    if (counter->key_is_text && out->counter == counter &&
+        out->column->kind != SCHEMA_NUMBER) {
+        return ERR_NAMES_KIND; /* members are pinned by ids that stay */
+    }
     return follows && !out->counter->cold_is_never ? ERR_FOLLOW_COLD : 0;
 }
 
@@ -218,6 +226,24 @@ check_members(const struct schema *old, const struct schema_counter *counter,
         : 0;
 }
 
+/* A name has an id that is a number of a dictionary, or its own, so there is no
+ * newest one and none that stays when its records have gone. */
+static int
+check_names_key(const struct schema_counter *counter)
+{
+    return counter->max_jump != 0 || counter->cold_after != 0 ? ERR_NAMES_ORDER
+                                                              : 0;
+}
+
+static int
+check_key(const struct schema_counter *counter, const struct schema_edit *edit)
+{
+    if (counter->key_name.len > 0) {
+        return ERR_TWO_KEYS;
+    }
+    return edit->key_is_text ? check_names_key(counter) : 0;
+}
+
 static int
 check_add_column(const struct schema *old, const struct schema_edit *edit)
 {
@@ -229,10 +255,15 @@ check_add_column(const struct schema *old, const struct schema_edit *edit)
         return ERR_NO_COUNTER;
     }
     if (edit->is_key) {
-        return counter->key_name.len > 0 ? ERR_TWO_KEYS : 0;
+        return check_key(counter, edit);
     }
     if (counter->key_name.len == 0) {
         return ERR_NO_KEY;
+    }
+    if (counter->key_is_text &&
+        (edit->column.kind == SCHEMA_FOLLOWS ||
+            edit->column.kind == SCHEMA_ABOUT)) {
+        return ERR_NAMES_KIND;
     }
     if (a_name_is_taken(old, counter, &edit->column)) {
         return ERR_NAME_TAKEN;
@@ -342,6 +373,7 @@ add_column(const struct schema *old, struct schema *schema,
     if (edit->is_key) {
         counter->key_name = edit->column.name;
         counter->key_hint_bits = edit->column.hint_bits;
+        counter->key_is_text = edit->key_is_text;
         return;
     }
     ASSERT(counter->n_columns < SCHEMA_COLUMNS_MAX);
@@ -489,7 +521,8 @@ schema_has_same(const struct schema *schema, const struct schema_edit *edit)
     }
     if (edit->is_key) {
         return schema__names_equal(&counter->key_name, &edit->column.name) &&
-            counter->key_hint_bits == edit->column.hint_bits;
+            counter->key_hint_bits == edit->column.hint_bits &&
+            counter->key_is_text == edit->key_is_text;
     }
     return is_same_column(schema, counter, edit);
 }

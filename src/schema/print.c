@@ -198,8 +198,12 @@ add_head(const struct schema_counter *counter, struct buf *out)
     buf_add_text(out, "\r\n");
     if (counter->key_name.len > 0) {
         add_column(out, counter, &counter->key_name);
-        add_widths(out, counter->key_hint_bits, SCHEMA_BITS_MAX, 0);
-        add_word(out, schema__option_word(SCHEMA_OPTION_primarykey));
+        if (counter->key_is_text) {
+            add_text(out, SCHEMA_OPTION_primarykey, SCHEMA_KEY_TEXT);
+        } else {
+            add_widths(out, counter->key_hint_bits, SCHEMA_BITS_MAX, 0);
+            add_word(out, schema__option_word(SCHEMA_OPTION_primarykey));
+        }
         buf_add_text(out, "\r\n");
     }
 }

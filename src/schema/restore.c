@@ -305,6 +305,23 @@ places_differ(const struct schema_counter *counter)
     return true;
 }
 
+/* True of a counter whose ids are no names, too. */
+static bool
+names_are_sound(const struct schema_counter *counter)
+{
+    if (!counter->key_is_text) {
+        return true;
+    }
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].kind == SCHEMA_FOLLOWS ||
+            counter->column[i].kind == SCHEMA_ABOUT) {
+            return false;
+        }
+    }
+    return counter->key_name.len > 0 && counter->max_jump == 0 &&
+        counter->cold_after == 0;
+}
+
 static bool
 counter_is_sound(const struct schema_counter *counter, uint32_t last_serial)
 {
@@ -327,8 +344,9 @@ counter_is_sound(const struct schema_counter *counter, uint32_t last_serial)
             return false;
         }
     }
-    return counter->members_of == 0 && names_differ(counter) &&
-        places_differ(counter) && schema_members_are_sound(counter);
+    return counter->members_of == 0 && names_are_sound(counter) &&
+        names_differ(counter) && places_differ(counter) &&
+        schema_members_are_sound(counter);
 }
 
 /* True where counter, or a column of it, has one of those serials. */

@@ -153,6 +153,12 @@ schema_is_empty(const struct schema *schema)
     return schema->n_counters == 0;
 }
 
+bool
+schema_has_text(const struct schema *schema)
+{
+    return schema->n_text > 0;
+}
+
 const struct schema_counter *
 schema_counter_at(const struct schema *schema, unsigned slot)
 {
@@ -395,12 +401,14 @@ note_sources(struct schema *schema, struct schema_counter *counter)
 void
 schema__index(struct schema *schema)
 {
-    ASSERT(schema->n_names == 0 && schema->n_counters == 0);
+    ASSERT(schema->n_names == 0 && schema->n_counters == 0 &&
+        schema->n_text == 0);
     for (unsigned i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
         if (schema->place[i] != 0) {
             index_counter(schema, i);
             note_sources(schema, schema__at(schema, i));
             schema->n_counters++;
+            schema->n_text += schema__at(schema, i)->key_is_text;
         }
     }
     ASSERT(schema->n_names <= SCHEMA_NAMES_MAX);

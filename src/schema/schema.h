@@ -106,11 +106,12 @@ struct schema_counter {
     uint32_t serial;
     uint8_t slot; /* 0..255, its place in the engine */
     uint8_t n_columns;
-    uint8_t key_hint_bits;   /* the primary key's hint, as it was declared */
-    bool key_is_text;        /* primarykey=text: ids are names; no edit makes
-                              * such a counter yet */
-    bool absent_is_miss;     /* absent=miss */
-    bool overflow_is_error;  /* overflow=error */
+    uint8_t key_hint_bits;  /* the primary key's hint, as it was declared */
+    bool key_is_text;       /* primarykey=text: ids are names. Then there is no
+                              * max_jump, no cold_after, no list and no column
+                              * of about, and no fixed source is of it */
+    bool absent_is_miss;    /* absent=miss */
+    bool overflow_is_error; /* overflow=error */
     bool exptime_is_ignored; /* exptime=ignore */
     bool cold_is_quietest;   /* cold=quietest: what is written least goes to
                               * the cold tier first; else the lowest ids */
@@ -159,6 +160,9 @@ void schema_destroy(struct schema **schema);
 
 /* True where there is no counter. */
 bool schema_is_empty(const struct schema *schema);
+
+/* True where the ids of some counter are names. */
+bool schema_has_text(const struct schema *schema);
 
 /* Grows by one with every edit. */
 uint64_t schema_version(const struct schema *schema);
@@ -274,7 +278,8 @@ enum {
 /* One change of the schema, made by schema_edit_parse. */
 struct schema_edit {
     enum schema_edit_op op;
-    bool is_key;                   /* ADD_COLUMN: primarykey */
+    bool is_key;                   /* ADD_COLUMN: primarykey ... */
+    bool key_is_text;              /* ... primarykey=text */
     bool has_largest;              /* ADD_COUNTER: largest= */
     uint64_t largest;              /* an id that counts as if it had had a
                                     * record; not kept in the schema */
@@ -305,22 +310,23 @@ struct schema_word {
  * ranges and the confirmation; the state is checked by schema_apply. 0 or
  * ERR_BAD_NAME,
  * ERR_RESERVED_NAME, ERR_BAD_OPTION, ERR_BAD_MAX, ERR_BAD_HINT,
- * ERR_BAD_DEFAULT, ERR_BAD_FLAGS, ERR_KEY_WIDTH, ERR_NOT_CONFIRMED,
- * ERR_COLD_AFTER; of marks and lists ERR_BAD_SOURCE, ERR_MARK_NEEDS,
- * ERR_MARK_WIDTH, ERR_NOT_A_MARK, ERR_LIST_OPTIONS, ERR_NO_FOLLOWED; of
- * members ERR_MEMBERS_OPTIONS, ERR_MEMBERS_MAX, ERR_MEMBERS_BITS,
- * ERR_NOT_MEMBERS, ERR_BAD_COUNTS, ERR_ABOUT_MEMORY, ERR_ABOUT_ERROR,
- * ERR_ABOUT_MAX, ERR_NOT_ABOUT; of a change ERR_CHANGE_OPTIONS,
- * ERR_CHANGE_DEFAULT. */
+ * ERR_BAD_DEFAULT, ERR_BAD_FLAGS, ERR_KEY_WIDTH, ERR_NAME_OPTIONS,
+ * ERR_NOT_CONFIRMED, ERR_COLD_AFTER; of marks and lists ERR_BAD_SOURCE,
+ * ERR_MARK_NEEDS, ERR_MARK_WIDTH, ERR_NOT_A_MARK, ERR_LIST_OPTIONS,
+ * ERR_NO_FOLLOWED; of members ERR_MEMBERS_OPTIONS, ERR_MEMBERS_MAX,
+ * ERR_MEMBERS_BITS, ERR_NOT_MEMBERS, ERR_BAD_COUNTS, ERR_ABOUT_MEMORY,
+ * ERR_ABOUT_ERROR, ERR_ABOUT_MAX, ERR_NOT_ABOUT; of a change
+ * ERR_CHANGE_OPTIONS, ERR_CHANGE_DEFAULT. */
 int schema_edit_parse(enum schema_edit_op op, const struct schema_word *word,
     size_t n_words, struct schema_edit *out);
 
 /* Applies edit to old: *out is a new schema (the caller's), old is untouched.
  * 0 or ERR_NO_MEMORY, ERR_NAME_TAKEN, ERR_NO_COUNTER, ERR_NO_COLUMN,
  * ERR_NO_KEY, ERR_TWO_KEYS, ERR_DROP_KEY, ERR_TOO_MANY_COUNTERS,
- * ERR_TOO_MANY_COLUMNS; of a mark or a list ERR_BAD_SOURCE, ERR_NO_FOLLOWED,
- * ERR_SOURCE_KIND, ERR_ABOUT_SOURCE, ERR_FOLLOW_COLD; of a change
- * ERR_CHANGE_KEY, ERR_CHANGE_WIDTH, ERR_CHANGE_DOWN, ERR_BAD_HINT,
+ * ERR_TOO_MANY_COLUMNS; of a counter whose ids are names ERR_NAMES_ORDER,
+ * ERR_NAMES_KIND, ERR_NAMES_SOURCE; of a mark or a list ERR_BAD_SOURCE,
+ * ERR_NO_FOLLOWED, ERR_SOURCE_KIND, ERR_ABOUT_SOURCE, ERR_FOLLOW_COLD; of a
+ * change ERR_CHANGE_KEY, ERR_CHANGE_WIDTH, ERR_CHANGE_DOWN, ERR_BAD_HINT,
  * ERR_NOT_ABOUT, ERR_CHANGE_COLD, ERR_CHANGE_MEMBERS, ERR_COLD_AFTER,
  * ERR_IN_USE; of members ERR_BAD_COUNTS,
  * ERR_TOO_MANY_COUNTERS where none is left for their pairs;

@@ -84,6 +84,9 @@ enum {
 #define SCHEMA_UNMARKED_NONE "none"
 #define SCHEMA_UNMARKED_ALL "all"
 
+/* The value of primarykey=. */
+#define SCHEMA_KEY_TEXT "text"
+
 /* The values of members=. */
 #define SCHEMA_MEMBERS_EXACT "exact"
 #define SCHEMA_MEMBERS_ABOUT "about"
@@ -116,6 +119,7 @@ struct schema {
     uint64_t version;
     uint32_t last_serial; /* the last one given out, to what lives or not */
     uint32_t n_counters;
+    uint32_t n_text; /* counters whose ids are names */
     uint32_t n_names;
     uint32_t index_mask; /* places of the index - 1 */
     uint32_t n_places;   /* of counter; as many as are in use, or more */

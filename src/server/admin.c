@@ -77,6 +77,9 @@ own_stats(struct server_admin *admin, const char *args, struct span word,
         admin__counters(admin, out);
     } else if (span_is(args, word, "members")) {
         return admin__members(admin, reply, out);
+    } else if (span_is(args, word, "names")) {
+        store_names_stats(admin->store, admin__put_stat, out);
+        reply_stats_end(out);
     } else if (span_is(args, word, "producers")) {
         store_producer_stats(admin->store, admin__put_stat, out);
         reply_stats_end(out);

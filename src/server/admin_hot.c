@@ -4,12 +4,13 @@
 
 #include "base/err.h"
 #include "call/store_calls.h"
+#include "names/names.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { NAME_BYTES = 16, VALUE_BYTES = 256 };
+enum { NAME_BYTES = 16, VALUE_BYTES = 512 };
 
 /* The counter that an id is of; NULL where it has been dropped meanwhile, or
  * the column by which the id was met: another counter may be in that slot. */
@@ -24,6 +25,16 @@ counter_of(const struct schema *schema, const struct hot_one *one)
         }
     }
     return NULL;
+}
+
+/* What an id is called; its length, 0: a name that came or went meanwhile. */
+static int
+put_key(struct server_admin *admin, const struct schema_counter *counter,
+    uint64_t id, char out[NAME_ROOM_BYTES])
+{
+    return counter->key_is_text
+        ? (int)names_name(admin->store->names, id, out)
+        : snprintf(out, NAME_ROOM_BYTES, "%" PRIu64, id);
 }
 
 void
@@ -45,17 +56,20 @@ admin__hot(struct server_admin *admin, struct reply_stats *out)
         char name[NAME_BYTES], value[VALUE_BYTES];
         const struct hot_one *one = &list->one[i];
         const struct schema_counter *counter = counter_of(schema, one);
-        if (counter == NULL) {
+        char key[NAME_ROOM_BYTES];
+        int key_len =
+            counter == NULL ? 0 : put_key(admin, counter, one->id, key);
+        if (key_len == 0) {
             continue;
         }
         uint64_t uses = one->n[HOT_GET] + one->n[HOT_CHANGE];
         double share = uses < all ? (double)uses / (double)all : 1.0;
         (void)snprintf(name, sizeof name, "%u", ++n);
         (void)snprintf(value, sizeof value,
-            "key=%" PRIu64 " counter=%s gets=%" PRIu64 " changes=%" PRIu64
+            "key=%.*s counter=%s gets=%" PRIu64 " changes=%" PRIu64
             " share=%.4f",
-            one->id, counter->name.text, one->n[HOT_GET], one->n[HOT_CHANGE],
-            share);
+            key_len, key, counter->name.text, one->n[HOT_GET],
+            one->n[HOT_CHANGE], share);
         reply_stats_text(out, name, value);
     }
     free(list);

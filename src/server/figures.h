@@ -14,6 +14,7 @@
 #define FIGURES_GROUPS(X)                                                     \
     X(general, "")                                                            \
     X(counters, "counters")                                                   \
+    X(names, "names")                                                         \
     X(memory, "memory")                                                       \
     X(wal, "wal")                                                             \
     X(cold, "cold")                                                           \

@@ -45,10 +45,10 @@ struct row {
     ROW("tallyd_replication_" #name, COUNTER, "", replication, #name, ONE,    \
         text)
 
-static const struct row rows[] = {
-    METRICS_OF_MEMCACHED(ROW) METRICS_OF_LOGINS(ROW) METRIC_COUNTERS(COUNTED)
-        METRICS_OF_MEMORY(ROW) METRICS_OF_LOG(ROW) METRICS_OF_COLD(ROW)
-            METRICS_OF_REPLICATION(ROW) NODE_FIGURES(OF_NODE)};
+static const struct row rows[] = {METRICS_OF_MEMCACHED(ROW)
+        METRICS_OF_LOGINS(ROW) METRIC_COUNTERS(COUNTED) METRICS_OF_MEMORY(ROW)
+            METRICS_OF_LOG(ROW) METRICS_OF_COLD(ROW) METRICS_OF_NAMES(ROW)
+                METRICS_OF_REPLICATION(ROW) NODE_FIGURES(OF_NODE)};
 
 static const struct {
     const char *family;

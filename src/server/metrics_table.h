@@ -216,6 +216,13 @@
     X("tallyd_cold_reads_now", GAUGE, "", cold, "reading", ONE,               \
         "Blocks that are being read.")
 
+#define METRICS_OF_NAMES(X)                                                   \
+    X("tallyd_names", GAUGE, "", names, "names", ONE,                         \
+        "Ids that are names, but for those that are short enough to be "      \
+        "a number, see primarykey=text.")                                     \
+    X("tallyd_names_bytes", GAUGE, "", names, "bytes", ONE,                   \
+        "Memory of these; a part of --hot-memory.")
+
 #define METRICS_OF_REPLICATION(X)                                             \
     X("tallyd_replication_term", GAUGE, "", replication, "term", ONE,         \
         "Term of the group's primary.")                                       \

@@ -4,6 +4,7 @@
 
 #include "call/store_calls.h"
 #include "items/items.h"
+#include "names/names.h"
 #include "proto/answer.h"
 #include "proto/key.h"
 #include "proto/words.h"
@@ -21,6 +22,7 @@ enum {
     EXEC_BATCH_MAX = 64,        /* changes that the store is given at once */
     EXEC_ABOUTS_MAX = EXEC_BATCH_MAX / 2, /* the same of members=about, behind
                                            * which their counts have room */
+    EXEC_NAMES_BYTES = 8192,              /* of names in a slice */
     EXEC_ANSWER_TEXT_MAX = 128 /* of a reply without numbers, about */
 };
 
@@ -134,7 +136,8 @@ struct job {
                                           * answered ... */
                     uint16_t n_members; /* ... and before */
                     uint16_t n_lists;   /* likewise when it is */
-                    uint16_t n_abouts;  /* ... and these */
+                    uint8_t n_abouts;   /* ... and these */
+                    uint8_t n_names;    /* that are to be looked up before */
                 };
                 uint64_t more; /* 0: nothing is */
             };
@@ -151,6 +154,13 @@ struct job {
             uint32_t list_ids; /* of these, since the budget was charged */
             struct list_read list[EXEC_SLICE_KEYS_MAX];
             struct list_reading reading; /* the next one, begun or not */
+            struct slot_name name[EXEC_SLICE_KEYS_MAX]; /* n_names */
+            uint32_t name_bytes;                        /* of name_text */
+            uint64_t names_rounds; /* of the store, when they were looked up
+                                    * ... */
+            uint64_t names_s;      /* ... and exec__now_s then */
+            char name_text[EXEC_NAMES_BYTES]; /* theirs, one behind the
+                                               * other */
         };
         struct { /* changes, store_change.n of them: */
             struct store_change store_change;
@@ -167,6 +177,9 @@ struct job {
             uint64_t of_members; /* ... bit i: of this one of pins; void while
                                   * marks is 0 */
             struct store_get sources; /* asked for before the changes */
+            bool has_names;           /* some change has a name ... */
+            struct engine_name change_name[EXEC_BATCH_MAX]; /* ... one each */
+            char change_name_text[EXEC_BATCH_MAX][NAME_BYTES_MAX];
             bool of_about; /* all changes are of members=about, and these are
                             * exec_about.c's: */
             unsigned n_abouts_made; /* of change; from EXEC_ABOUTS_MAX on are

@@ -40,7 +40,7 @@ exec_get__add_about(struct job *job, struct slot *slot, const struct key *key)
     job->about.key[i] = (struct store_about_key){
         .id = key->id, .member = key->member, .serial = column->serial};
     get->key[get->n] = exec_get__cell(key->id, &key->target);
-    if (key_member_fault(key) != 0) { /* it is so since it was checked */
+    if (key_fault(key) != 0) { /* it is so since it was checked */
         get->key[get->n].serial = 0;
     }
     get->n++;
@@ -95,7 +95,7 @@ exec_about__fault(const struct key *key, enum change_op op, bool compares)
     default:
         return ERR_ABOUT_OP;
     }
-    return compares ? ERR_ABOUT_OP : key_member_fault(key);
+    return compares ? ERR_ABOUT_OP : key_fault(key);
 }
 
 int

@@ -101,12 +101,13 @@ add_record(struct change *change, const struct schema_counter *counter)
     return change->n_columns == 0 ? ERR_NO_COLUMNS : 0;
 }
 
-/* What key names, as columns of the change, whose op is known where key is a
- * record's. */
+/* What key names, as columns of the change that is being made, whose op is
+ * known where key is a record's. */
 static inline __attribute__((always_inline)) int
-add_columns(struct change *change, const struct key *key)
+add_columns(struct job *job, const struct key *key)
 {
     const struct schema_counter *counter = key->target.counter;
+    struct change *change = &job->change[job->store_change.n];
     change->id = key->id;
     change->counter = counter->slot;
     change->n_columns = 0;
@@ -116,6 +117,10 @@ add_columns(struct change *change, const struct key *key)
     change->base = NULL; /* the store finds it where it is needed */
     change->producer = 0;
     change->kept = 0;
+    change->name = NULL;
+    if (__builtin_expect(counter->key_is_text, 0) && key->name != NULL) {
+        exec__take_name(job, key);
+    }
     if (key->kind != KEY_RECORD) {
         add_column(change, key->target.column);
         return 0;
@@ -243,6 +248,9 @@ make_changes(
     job->store_change.change = job->change;
     job->store_change.seq = 0;
     job->store_change.room_ns = 0;
+    if (__builtin_expect(job->has_names, 0)) {
+        exec__find_names(session);
+    }
     if (hot_samples(&session->executor->hot, job->store_change.n)) {
         sample(&session->executor->hot, job);
     }
@@ -340,6 +348,7 @@ gather(struct session *session)
         job->marks = 0;
         job->moved = 0;
         job->of_about = false;
+        job->has_names = false;
         job->sources.n = 0;
         job->sources.n_sources = 0;
         job->reply_bytes_max = 0;
@@ -560,7 +569,7 @@ begin_mark(struct session *session, const char *bytes, const struct key *key,
     change->op = is_unread
         ? CHANGE_READ_ALL
         : op_among(exec__change_op(request->op), CHANGE_MARK_SET);
-    int err = add_columns(change, key);
+    int err = add_columns(job, key);
     exec_mark__take_source(session, key);
     if (err == 0) {
         err = take_operands(request, bytes, key, change);
@@ -588,7 +597,7 @@ begin_member(struct session *session, const char *bytes, const struct key *key,
     if (key->has_member) {
         change->op = op_among(change->op, CHANGE_MEMBER_SET);
     }
-    err = add_columns(change, key);
+    err = add_columns(job, key);
     if (err == 0) {
         err = take_operands(request, bytes, key, change);
     }
@@ -619,7 +628,7 @@ begin_about(struct session *session, const char *bytes, const struct key *key,
     job->of_about = true;
     struct change *change = &job->change[job->store_change.n];
     change->op = op_among(exec__change_op(request->op), CHANGE_MEMBER_SET);
-    err = add_columns(change, key);
+    err = add_columns(job, key);
     if (err == 0) {
         err = take_operands(request, bytes, key, change);
     }
@@ -655,6 +664,10 @@ exec__change_begin(struct session *session, const char *bytes,
     if (request->op == REQUEST_TOO_LARGE) {
         return take(session, ERR_BAD_VALUE, turn);
     }
+    if (__builtin_expect(key->target.counter->key_is_text, 0) &&
+        exec__name_fault(session, key) != 0) {
+        return take(session, exec__name_fault(session, key), turn);
+    }
     enum exec_step step = settle_unlike(session, key->kind == KEY_ABOUT, turn);
     if (step != EXEC_DONE) {
         return step;
@@ -668,7 +681,7 @@ exec__change_begin(struct session *session, const char *bytes,
     }
     struct change *change = &job->change[job->store_change.n];
     change->op = exec__change_op(request->op);
-    int err = add_columns(change, key);
+    int err = add_columns(job, key);
     if (err == 0) {
         err = take_operands(request, bytes, key, change);
     }
@@ -726,6 +739,7 @@ static int
 parse_dialect(struct session *session, const char *bytes,
     const struct schema_counter *counter, struct change *change)
 {
+    struct job *job = session->job;
     struct words words = words_of(bytes, session->request.words);
     struct span word;
     struct key key;
@@ -736,9 +750,12 @@ parse_dialect(struct session *session, const char *bytes,
         return key_dialect_fault(bytes + word.at, word.len);
     }
     change->op = exec__change_op(session->request.op);
-    int err = check_dialect_key(&key, change->op);
+    int err = exec__name_fault(session, &key);
     if (err == 0) {
-        err = add_columns(change, &key);
+        err = check_dialect_key(&key, change->op);
+    }
+    if (err == 0) {
+        err = add_columns(job, &key);
     }
     bool is_named = false;
     if (err == 0) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* digest COUNTER: one line that is the same on two servers whose records are.
  * The store reads and sums, some hundred records a call, on a thread of its
- * own. Of what cannot be read there is no sum. */
+ * own. Of what cannot be read there is no sum; members of members=about are
+ * not in it, and the line says of which columns. */
 #include "session/exec_admin.h"
 
 #include "base/err.h"
@@ -16,16 +17,35 @@ ask(struct job *job)
     return store_dump(job->session->executor->store, &job->records.call);
 }
 
+/* The columns of members=about, by name, separated by commas. */
 static void
-put_digest(const struct session *session, const char *base,
+put_left_out(struct session *session, struct buf *out)
+{
+    const struct store_dump *dump = &session->job->records.call;
+    const struct schema_counter *counter =
+        schema_counter_at(exec__schema(session), dump->slot);
+    const char *before = " left_out=";
+    bool is_there = counter != NULL && counter->serial == dump->serial;
+    for (unsigned i = 0; is_there && i < counter->n_columns; i++) {
+        if (counter->column[i].kind == SCHEMA_ABOUT) {
+            buf_addf(out, "%s%s", before, counter->column[i].name.text);
+            before = ",";
+        }
+    }
+}
+
+static void
+put_digest(struct session *session, const char *base,
     const struct store_digest *digest, struct buf *out)
 {
     struct span name = session->request.key;
     buf_addf(out,
         "DIGEST %.*s records=%" PRIu64 " xxh=%016" PRIx64 " seq=%" PRIu64
-        " changes=%s\r\n",
+        " changes=%s",
         (int)name.len, base + name.at, digest->records, digest->sum,
         digest->seq, digest->has_changed ? "yes" : "no");
+    put_left_out(session, out);
+    reply_line(out, "");
 }
 
 /* True for what a dump leaves out, and goes on. */

@@ -52,6 +52,7 @@ take_count(struct session *session, const struct plain *plain, uint32_t at)
     change->serial[0] = target->column->serial;
     change->operand[0] = plain->number;
     change->base = NULL; /* the store finds it where it is needed */
+    change->name = NULL;
     job->plain |= UINT64_C(1) << i;
     job->reply_bytes_max += COUNT_BYTES_MAX;
 }

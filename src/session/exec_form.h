@@ -65,6 +65,16 @@ struct slot_member {
     uint64_t member;
 };
 
+/* What a key by a name asks for, where the name has no id by itself: its cells,
+ * all of the id that it turns out to have. */
+struct slot_name {
+    uint16_t cell; /* in get.key; the slot's first */
+    uint8_t n_cells;
+    uint8_t len; /* of the name, in the job's name_text ... */
+    uint32_t at; /* ... from there on */
+    uint64_t id; /* once it has been looked up */
+};
+
 /* The two halves of a slot as numbers, so that they are written, and compared,
  * at once. Places are added field by field. */
 static inline uint64_t

@@ -41,15 +41,16 @@ exec_get__counter(struct session *session, const char *bytes)
 }
 
 static int
-check_dialect_key(const struct schema_counter *counter, const char *text,
-    size_t len, struct key *key)
+check_dialect_key(const struct session *session,
+    const struct schema_counter *counter, const char *text, size_t len,
+    struct key *key)
 {
     if (!key_parse_dialect(counter, text, len, key)) {
         return key_dialect_fault(text, len);
     }
     return key->kind == KEY_RECORD && !exec_member__has_record(counter)
         ? ERR_NO_COLUMNS
-        : key_member_fault(key);
+        : exec__key_fault(session, key);
 }
 
 /* A cell never expires: an exptime is refused unless the counter says to
@@ -98,14 +99,17 @@ needs_look(const struct session *session)
 {
     return needs_check(&session->request) ||
         session->executor->rules.no_near || refuses_others(session) ||
-        session->executor->names.has_members;
+        session->executor->names.has_faults;
 }
 
 static int
 check_owner(struct session *session, const struct key *key)
 {
-    int err =
-        refuses_others(session) ? exec__other_fault(session, key->id) : 0;
+    bool is_by_name =
+        key->kind != KEY_ITEM && key->target.counter->key_is_text;
+    int err = refuses_others(session) && !is_by_name
+        ? exec__other_fault(session, key->id)
+        : 0;
     if (err != 0) {
         exec__note_other(session, key->id);
     }
@@ -124,7 +128,7 @@ check_key(struct session *session, const struct schema_counter *counter,
         return ERR_BAD_FORMAT;
     }
     if (counter != NULL) {
-        err = check_dialect_key(counter, text, len, &key);
+        err = check_dialect_key(session, counter, text, len, &key);
         return err != 0 ? err : check_owner(session, &key);
     }
     if (!needs_look(session)) {
@@ -136,7 +140,7 @@ check_key(struct session *session, const struct schema_counter *counter,
     }
     err = needs_check(&session->request) ? check_exptime(&key) : 0;
     if (err == 0) {
-        err = key_member_fault(&key);
+        err = exec__key_fault(session, &key);
     }
     return err != 0 ? err : check_owner(session, &key);
 }
@@ -282,6 +286,9 @@ ask_more(struct session *session)
 {
     struct job *job = session->job;
     if (job->stage == JOB_GET_ASK) {
+        if (job->n_names > 0) {
+            exec_get__find_names(session);
+        }
         if (session->executor->has_others) {
             exec_get__look_for_others(session);
         }
@@ -329,6 +336,9 @@ work_out(struct session *session, struct exec_turn *turn)
     if (job->n_abouts > 0) {
         exec_get__work_out_abouts(job);
     }
+    if (job->n_names > 0) {
+        exec_get__look_for_names(session);
+    }
     return job->lists_read < job->n_lists ? exec_list__read(session, turn)
                                           : EXEC_DONE;
 }
@@ -340,6 +350,7 @@ empty_slice(struct job *job)
     job->formatted = 0;
     job->key_bytes = 0;
     job->more = 0;
+    job->name_bytes = 0;
     job->lists_read = 0;
     job->n_worked = 0;
     job->get.n = 0;
@@ -489,6 +500,9 @@ take_back(struct job *job, unsigned n_slots, uint32_t n_cells)
         job->n_abouts > 0 && job->about_cell[job->n_abouts - 1] >= n_cells) {
         job->n_abouts--;
     }
+    while (job->n_names > 0 && job->name[job->n_names - 1].cell >= n_cells) {
+        job->name_bytes = job->name[--job->n_names].at;
+    }
     ASSERT(job->lists_read == 0);
 }
 
@@ -587,7 +601,7 @@ exec__look_begin(
     bool is_alone = touches || request->op != REQUEST_LOOK;
     int err = touches && request->exptime != 0 ? check_exptime(key) : 0;
     if (err == 0) {
-        err = key_member_fault(key);
+        err = exec__key_fault(session, key);
     }
     if (err != 0 || is_alone || !exec__is_getting(session)) {
         enum exec_step step = exec__settle_all(session, turn);

@@ -72,11 +72,22 @@ exec_get__cell(uint64_t id, const struct schema_target *target)
         .column = target->column->slot};
 }
 
+/* Keys by names that have no id by themselves (exec_names.c): notes the name of
+ * the slot, whose cells are those of get.key from its first on. */
+void exec_get__add_name(
+    struct job *job, const struct slot *slot, const struct key *key);
+/* Gives the cells their ids; before they are asked for. */
+void exec_get__find_names(struct session *session);
+/* Those of names that have been taken out meanwhile are not there; the store
+ * has answered. */
+void exec_get__look_for_names(struct session *session);
+
 /* True where there may be no room for one more key. */
 static inline bool
 exec_get__is_full(const struct job *job)
 {
     return job->n_slots == EXEC_SLICE_KEYS_MAX ||
+        job->name_bytes > EXEC_NAMES_BYTES - NAME_BYTES_MAX ||
         job->get.n + SCHEMA_COLUMNS_MAX > STORE_GET_MAX;
 }
 

@@ -13,7 +13,7 @@ static_assert(TEXT_KEY_MAX <= UINT8_MAX, "see struct slot");
 
 /* The slot of a key of len bytes at `at`, with its cells. */
 static struct slot *
-add_slot(struct job *job, size_t at, size_t len, const struct key *key,
+add_cells(struct job *job, size_t at, size_t len, const struct key *key,
     bool shows_cas)
 {
     ASSERT(job->n_slots < EXEC_SLICE_KEYS_MAX);
@@ -61,6 +61,18 @@ add_slot(struct job *job, size_t at, size_t len, const struct key *key,
             job->get.key[job->get.n++] = exec_get__cell(key->id, &target);
             slot->n_cells++;
         }
+    }
+    return slot;
+}
+
+/* The same, and notes the name that the cells are of. */
+static struct slot *
+add_slot(struct job *job, size_t at, size_t len, const struct key *key,
+    bool shows_cas)
+{
+    struct slot *slot = add_cells(job, at, len, key, shows_cas);
+    if (key_has_name(key)) {
+        exec_get__add_name(job, slot, key);
     }
     return slot;
 }
@@ -451,7 +463,7 @@ take_any(struct session *session, struct reading *reading, const char *base,
         err = read_any(session, reading, &key, &len, &is_known);
     }
     if (err == 0 && reading->names != NULL && !job->is_alone) {
-        err = key_member_fault(&key); /* else it is checked */
+        err = exec__key_fault(session, &key); /* else it is checked */
     }
     if (err != 0) {
         *bad = (struct span){(uint32_t)at, (uint32_t)len};

@@ -38,7 +38,7 @@ exec_get__add_member(struct job *job, struct slot *slot, const struct key *key)
     slot->n_cells = 1;
     slot->flags = column->flags;
     get->key[get->n++] = exec_get__cell(key->id, &key->target);
-    if (key_member_fault(key) != 0) { /* it is so since it was checked */
+    if (key_fault(key) != 0) { /* it is so since it was checked */
         get->key[cell].serial = 0;
         return;
     }
@@ -153,7 +153,7 @@ exec_member__fault(const struct key *key, bool deletes, bool compares)
     if (!key->has_member && deletes && !compares) {
         return 0; /* of all members there is no cas unique */
     }
-    return key_member_fault(key);
+    return key_fault(key);
 }
 
 void

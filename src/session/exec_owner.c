@@ -9,7 +9,11 @@
  * requests are refused, each one whole: no key of it is answered. What has been
  * handed over is always refused. A request of several slices is looked at
  * before the first is answered (exec_get.c). Changes are looked at one by one
- * before they are gathered, and again where they have waited since. */
+ * before they are gathered, and again where they have waited since.
+ *
+ * Where a counter's ids are names a rule takes the name, as clients do, and the
+ * key is looked at when it is read: nothing else asks for these. They are
+ * handed over by no rule, so what has waited need not be looked at again. */
 #include "session/exec_get.h"
 
 #include "base/assert.h"
@@ -38,6 +42,34 @@ exec__other(const struct session *session, uint64_t id)
     return executor->owns != NULL && !owns_has(executor->owns, id)
         ? ERR_NOT_OWNED
         : 0;
+}
+
+int
+exec__name_other(const struct session *session, const struct key *key)
+{
+    const struct executor *executor = session->executor;
+    char text[OWN_DIGITS_MAX];
+    if (key->is_bad_name) {
+        return ERR_BAD_ID_NAME;
+    }
+    if (executor->owns == NULL || !owns_takes_names(executor->owns) ||
+        executor->owner->misses) {
+        return ERR_NAMES_RULE;
+    }
+    bool has_own_id = key->name == NULL;
+    size_t len = has_own_id ? own_id_name(key->id, text) : key->name_len;
+    return owns_has_name(executor->owns, has_own_id ? text : key->name, len)
+        ? 0
+        : ERR_NOT_OWNED;
+}
+
+/* True where the ids of the counter in that slot are names. */
+static bool
+is_by_name(const struct session *session, unsigned counter_slot)
+{
+    const struct schema_counter *counter = schema_counter_at(
+        store_schema(session->executor->store), counter_slot);
+    return counter != NULL && counter->key_is_text;
 }
 
 int
@@ -105,6 +137,9 @@ miss_of(const struct change *change)
 int
 exec__owner_fault(struct session *session, const struct change *change)
 {
+    if (is_by_name(session, change->counter)) {
+        return 0;
+    }
     int err = exec__other(session, change->id);
     return err == ERR_NOT_OWNED && session->executor->owner->misses
         ? miss_of(change)
@@ -117,7 +152,8 @@ exec__look_again(struct session *session)
     struct job *job = session->job;
     for (unsigned i = 0; i < job->store_change.n; i++) {
         struct change *change = &job->change[i];
-        if (exec__other(session, change->id) != ERR_MOVED) {
+        if (is_by_name(session, change->counter) ||
+            exec__other(session, change->id) != ERR_MOVED) {
             continue;
         }
         exec__note_other(session, change->id);
@@ -145,6 +181,14 @@ id_of(const struct job *job, const struct slot *slot)
     return job->get.key[slot->first].id;
 }
 
+/* True where whose id that is can be asked by the slot. */
+static bool
+has_id(const struct session *session, const struct slot *slot)
+{
+    return slot->n_cells > 0 &&
+        !is_by_name(session, session->job->get.key[slot->first].counter);
+}
+
 /* The keys of other servers' ids among those gathered are misses, where that is
  * so by the rule of --owns. */
 static void
@@ -153,7 +197,7 @@ miss_others(struct session *session)
     struct job *job = session->job;
     for (unsigned i = 0; i < job->n_slots; i++) {
         struct slot *slot = &job->slot[i];
-        if (slot->n_cells > 0 &&
+        if (has_id(session, slot) &&
             exec__other(session, id_of(job, slot)) == ERR_NOT_OWNED) {
             exec__note_other(session, id_of(job, slot));
             give_up(job, slot);
@@ -168,7 +212,7 @@ exec_get__has_other(struct session *session, unsigned first, unsigned end)
     const struct slot *last = NULL; /* with cells, and owned */
     for (unsigned i = first; i < end; i++) {
         const struct slot *slot = &job->slot[i];
-        if (slot->n_cells == 0 ||
+        if (!has_id(session, slot) ||
             (last != NULL && id_of(job, last) == id_of(job, slot))) {
             continue;
         }
@@ -190,9 +234,9 @@ exec_get__refusal(struct session *session, const struct slot *slot)
         first--;
     }
     for (; first <= slot && session->executor->has_others; first++) {
-        int err = first->n_cells == 0
-            ? 0
-            : exec__other_fault(session, id_of(job, first));
+        int err = has_id(session, first)
+            ? exec__other_fault(session, id_of(job, first))
+            : 0;
         if (err != 0) {
             session->other_id = id_of(job, first);
             return err;

@@ -14,7 +14,12 @@
  * memcached's clients send before a value, and never store a record. What
  * counts members is left out then, since it takes no value by name; in a line
  * without names it has one, which is ignored when it is loaded. The members'
- * lines are behind that of their record, and make the count. */
+ * lines are behind that of their record, and make the count. Members of
+ * members=about cannot be listed: before the end of the dump a line says how
+ * many there are.
+ *
+ * Where ids are names these are looked up when they are shown: no name is taken
+ * out while there is a dump. */
 #include "session/exec_admin.h"
 #include "session/exec_seen.h"
 
@@ -40,6 +45,7 @@ struct line_names {
     const char *counter;
     size_t counter_len;
     const struct schema_counter *schema;
+    const struct names *of_ids;
     /* with is_named: of these columns, NULL where one is left out */
     const struct schema_name *column[NAMED_COLUMNS];
     bool is_named;
@@ -84,18 +90,46 @@ name_columns(const struct store_dump *dump, struct line_names *out)
     return 0;
 }
 
-/* "set NAME ID", in room for len_max more; NULL: out has failed. */
+/* The id that is a name, as a word for the record or, with a column, of a cell.
+ * A record that has none, which no directory without damage has, is said with
+ * a word that is refused when it is loaded. */
 static char *
-begin_line(const struct line_names *names, uint64_t id, size_t len_max,
-    struct buf *out)
+put_name(char *at, const struct line_names *names,
+    const struct schema_column *column, uint64_t id)
+{
+    char name[NAME_ROOM_BYTES];
+    size_t len = names_name(names->of_ids, id, name);
+    if (len > 0) {
+        return at + key_put_word(names->schema, column, name, len, at);
+    }
+    at = put(at, "{}.", 3);
+    return put(at, names->counter, names->counter_len);
+}
+
+/* "set NAME ID", or with a column "set NAME ID.SUFFIX", in room for len_max
+ * more; NULL: out has failed. */
+static char *
+begin_line(const struct line_names *names, const struct schema_column *column,
+    uint64_t id, size_t len_max, struct buf *out)
 {
     char *at = buf_reserve(out,
-        LINE_EXTRA + names->counter_len + 1 + NUM_U64_DIGITS_MAX + len_max);
-    if (at != NULL) {
-        at = put(at, "set ", 4);
-        at = put(at, names->counter, names->counter_len);
-        *at++ = ' ';
-        at += num_format_u64(id, at);
+        LINE_EXTRA + names->counter_len + 1 + NAME_BYTES_MAX + KEY_WORD_MORE +
+            len_max);
+    if (at == NULL) {
+        return NULL;
+    }
+    at = put(at, "set ", 4);
+    at = put(at, names->counter, names->counter_len);
+    *at++ = ' ';
+    if (names->schema != NULL && names->schema->key_is_text) {
+        return put_name(at, names, column, id);
+    }
+    at += num_format_u64(id, at);
+    if (column != NULL) {
+        const struct schema_name *name =
+            column->suffix.len > 0 ? &column->suffix : &column->name;
+        *at++ = '.';
+        at = put(at, name->text, name->len);
     }
     return at;
 }
@@ -116,7 +150,7 @@ put_record(const struct store_dump *dump, uint32_t i,
     const uint64_t *value = &dump->value[(size_t)i * dump->n_columns];
     size_t len_max = (size_t)dump->n_columns * (1 + NUM_U64_DIGITS_MAX) +
         (names->is_named ? NAMED_COLUMNS * (SCHEMA_NAME_MAX + 1) : 0);
-    char *at = begin_line(names, dump->id[i], len_max, out);
+    char *at = begin_line(names, NULL, dump->id[i], len_max, out);
     for (unsigned c = 0; at != NULL && c < dump->n_columns; c++) {
         if (names->is_named && names->column[c] == NULL) {
             continue;
@@ -144,13 +178,9 @@ put_member(const struct store_dump *dump, uint32_t i,
     if (column == NULL) {
         return false;
     }
-    const struct schema_name *name =
-        column->suffix.len > 0 ? &column->suffix : &column->name;
-    char *at = begin_line(names, dump->id[i],
-        SCHEMA_NAME_MAX + 3 + 2 * (size_t)NUM_U64_DIGITS_MAX, out);
+    char *at = begin_line(
+        names, column, dump->id[i], 2 + 2 * (size_t)NUM_U64_DIGITS_MAX, out);
     if (at != NULL) {
-        *at++ = '.';
-        at = put(at, name->text, name->len);
         *at++ = ':';
         at += num_format_u64(member->member, at);
         *at++ = ' ';
@@ -192,6 +222,7 @@ put_piece(struct session *session, struct exec_turn *turn)
     struct line_names names = {
         .counter = turn->base + name.at, .counter_len = name.len};
     names.schema = schema_counter_at(exec__schema(session), dump->slot);
+    names.of_ids = session->executor->store->names;
     int err = dump->n == 0 ? 0 : name_columns(dump, &names);
     if (err != 0) {
         dump->err = err;
@@ -218,6 +249,46 @@ put_piece(struct session *session, struct exec_turn *turn)
     return true;
 }
 
+/* What a figure of a column is looked for by, and what it is. */
+struct figure {
+    const char *name;
+    char value[NUM_U64_DIGITS_MAX + 1];
+};
+
+static void
+take_figure(void *context, const char *name, const char *value)
+{
+    struct figure *figure = context;
+    const char *colon = strchr(name, ':');
+    if (colon != NULL && strcmp(colon + 1, figure->name) == 0) {
+        snprintf(figure->value, sizeof figure->value, "%s", value);
+    }
+}
+
+/* The columns of members=about, whose members are no lines. */
+static void
+put_left_out(struct session *session, struct buf *out)
+{
+    const struct store_dump *dump = &session->job->records.call;
+    const struct schema_counter *counter =
+        schema_counter_at(exec__schema(session), dump->slot);
+    if (counter == NULL || counter->serial != dump->serial) {
+        return; /* dropped since */
+    }
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+        struct figure figure = {.name = "members"};
+        uint32_t serial = column->serial - 1; /* the next one is that */
+        if (column->kind == SCHEMA_ABOUT &&
+            store_about_stats(
+                session->executor->store, &serial, take_figure, &figure) &&
+            serial == column->serial) {
+            buf_addf(out, "LEFT_OUT %s.%s members=%s\r\n", counter->name.text,
+                column->name.text, figure.value);
+        }
+    }
+}
+
 /* Goes on with the reply: EXEC_DONE where that is its end, EXEC_LATER where the
  * next piece is wanted. */
 static enum exec_step
@@ -234,6 +305,7 @@ show_piece(struct session *session, struct exec_turn *turn)
     } else if (dump->err != 0) {
         return exec__refuse(session, dump->err, turn->out);
     } else if (dump->is_end) {
+        put_left_out(session, turn->out);
         reply_line(turn->out, "END");
         return exec__done(session);
     }
@@ -315,6 +387,15 @@ exec__records_begin(
     }
     int err = counter == NULL ? ERR_NO_COUNTER : 0;
     err = err == 0 ? take_ids(request, bytes, &dump, &owns) : err;
+    if (err == 0 && counter->key_is_text && owns != NULL) {
+        err = ERR_NAMES_RULE;
+    } else if (err == 0 && counter->key_is_text &&
+        (dump.first_id != 0 || dump.last_id != UINT64_MAX)) {
+        err = ERR_NAMES_ORDER;
+    }
+    if (err != 0 && owns != NULL) {
+        owns_destroy(&owns);
+    }
     if (err != 0) {
         return exec__refuse(session, err, turn->out);
     }

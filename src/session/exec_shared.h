@@ -137,6 +137,38 @@ exec__edits_counters(enum request_op op)
     }
 }
 
+/* The same of a key of a counter whose ids are names: 0, ERR_BAD_ID_NAME,
+ * ERR_NOT_OWNED; or ERR_NAMES_RULE where the rule is about numbers, or others'
+ * ids are misses, which these cannot be. */
+int exec__name_other(const struct session *session, const struct key *key);
+
+/* What is wrong with the name in a key: ERR_BAD_ID_NAME; ERR_NAMES_RULE where
+ * some ids are other servers'. 0 also of keys by ids. */
+static inline int
+exec__name_fault(const struct session *session, const struct key *key)
+{
+    if (key->kind == KEY_ITEM || !key->target.counter->key_is_text) {
+        return 0;
+    }
+    return session->executor->has_others ? exec__name_other(session, key)
+                                         : key_name_fault(key);
+}
+
+/* The same, and what key_fault says. */
+static inline int
+exec__key_fault(const struct session *session, const struct key *key)
+{
+    int err = key_fault(key);
+    return err == 0 ? exec__name_fault(session, key) : err;
+}
+
+/* Changes of records by a name that has no id by itself (exec_names.c): notes
+ * the name of the change that is being made at the end of the job's. */
+void exec__take_name(struct job *job, const struct key *key);
+/* Gives the changes gathered the ids that their names have at the moment; what
+ * counts is what they have when the change is made. */
+void exec__find_names(struct session *session);
+
 /* What a request changes, as a change of a number. */
 enum change_op exec__change_op(enum request_op op);
 

@@ -283,6 +283,21 @@ change_name(enum change_op op)
     }
 }
 
+/* The id that a change is of, as it stands in a key. */
+static size_t
+put_id(const struct schema_counter *counter, const struct change *change,
+    char *out)
+{
+    if (!counter->key_is_text) {
+        return num_format_u64(change->id, out);
+    }
+    if (change->name == NULL) {
+        return own_id_name(change->id, out);
+    }
+    memcpy(out, change->name->bytes, change->name->len);
+    return change->name->len;
+}
+
 /* ID.SUFFIX, ID.SUFFIX:MEMBER or ID.COUNTER; 0 where that has been dropped. */
 static size_t
 key_of(struct session *session, const struct change *change,
@@ -309,7 +324,7 @@ key_of(struct session *session, const struct change *change,
     if (name == NULL) {
         return 0;
     }
-    size_t n = num_format_u64(change->id, key);
+    size_t n = put_id(counter, change, key);
     key[n++] = '.';
     memcpy(key + n, name->text, name->len);
     n += name->len;

@@ -21,6 +21,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "durable/durable_about.h"
+#include "durable/durable_naming.h"
 #include "durable/durable_position.h"
 #include "store/keeper_priv.h"
 #include "wal/frame.h"
@@ -240,6 +241,17 @@ take_cells(struct applier *it, const struct entry_cells *cells)
 
 /* ---- batches ---- */
 
+/* A number that is given again is waited for: readers here may have it yet. */
+static int
+apply_name(struct applier *it, const struct entry_name *name)
+{
+    int err;
+    do {
+        err = durable_naming_apply(it->durable, name);
+    } while (may_retry(it, err));
+    return err;
+}
+
 static int
 apply_entry(struct applier *it, const struct entry *entry)
 {
@@ -276,6 +288,10 @@ apply_entry(struct applier *it, const struct entry *entry)
         durable_about_redo(it->durable, &entry->about);
         qsbr_offline(&it->reader);
         return 0;
+    case ENTRY_NAME:
+        /* what is gathered may be of the id whose name goes */
+        err = entry->named.len == 0 ? flush(it) : 0;
+        return err == 0 ? apply_name(it, &entry->named) : err;
     case ENTRY_ABOUT_ROLLED:
         do {
             err = durable_about_roll(it->durable, &entry->rolled);

@@ -202,6 +202,16 @@ dumper_stop(struct dumper *dumper)
     }
 }
 
+bool
+dumper_has_works(struct dumper *dumper)
+{
+    ASSERT(dumper->magic == DUMPER_MAGIC);
+    mutex_lock(&dumper->lock);
+    bool has_works = dumper->n_works > 0;
+    mutex_unlock(&dumper->lock);
+    return has_works;
+}
+
 void
 dumper_fini(struct dumper *dumper)
 {

@@ -52,4 +52,8 @@ void dumper_add(struct dumper *dumper, struct store_dump *call);
 /* Frees what a dump holds; no call of it is under way. Any thread. */
 void dumper_end(struct dumper *dumper, struct store_dump *call);
 
+/* True while dumps are under way, those that wait for their clients too:
+ * counted before the first record is copied. Any thread; waits for no dump. */
+bool dumper_has_works(struct dumper *dumper);
+
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The gardener's thread wakes every ROUND_MS and calls items_tend, engine_tend,
- * forgetter_step, cold_take_out, cold_count and cold_expire. It is an online
- * reader only while it looks at the schema for marks, and while it deletes a
- * batch of members in segments, so it delays no grace period. On a replica it
- * changes no records (gardener_follow). */
+ * forgetter_step, name_walk_step, cold_take_out, cold_count and cold_expire. It
+ * is an online reader only while it looks at the schema for marks and at names,
+ * and while it deletes a batch of members in segments, so it delays no grace
+ * period. On a replica it changes no records (gardener_follow). */
 #include "store/gardener.h"
 
 #include "base/assert.h"
@@ -81,6 +81,9 @@ tend_records(struct gardener *gardener)
     uint64_t now_ms = clock_now_ns(gardener->clock) / NS_PER_MS;
     mutex_assert_held(&gardener->turn);
     (void)engine_tend(gardener->engine, now_ms);
+    if (gardener->name_walk.magic != 0) {
+        name_walk_step(&gardener->name_walk, now_ms, !gardener->follows);
+    }
     if (gardener->follows) {
         return;
     }
@@ -127,9 +130,18 @@ gardener_follow(struct gardener *gardener, bool follows)
     mutex_unlock(&gardener->turn);
 }
 
+static void
+fini_name_walk(struct gardener *gardener)
+{
+    if (gardener->name_walk.magic != 0) {
+        name_walk_fini(&gardener->name_walk);
+    }
+}
+
 int
 gardener_start(struct gardener *gardener,
-    const struct forgetter_config *forgetter, struct items *items,
+    const struct forgetter_config *forgetter,
+    const struct name_walk_config *name_walk, struct items *items,
     struct cold *cold, const struct clock *clock, bool follows)
 {
     ASSERT(clock != NULL);
@@ -141,6 +153,9 @@ gardener_start(struct gardener *gardener,
         .follows = follows};
     engine_follow(gardener->engine, follows);
     forgetter_init(&gardener->forgetter, forgetter);
+    if (name_walk != NULL) {
+        name_walk_init(&gardener->name_walk, name_walk);
+    }
     mutex_init(&gardener->lock);
     mutex_init(&gardener->turn);
     clock_cond_init(&gardener->changed);
@@ -149,6 +164,7 @@ gardener_start(struct gardener *gardener,
         mutex_fini(&gardener->turn);
         mutex_fini(&gardener->lock);
         forgetter_fini(&gardener->forgetter);
+        fini_name_walk(gardener);
         gardener->magic = 0;
         return ERR_NO_THREAD;
     }
@@ -169,5 +185,6 @@ gardener_stop(struct gardener *gardener)
     mutex_fini(&gardener->turn);
     mutex_fini(&gardener->lock);
     forgetter_fini(&gardener->forgetter);
+    fini_name_walk(gardener);
     gardener->magic = 0;
 }

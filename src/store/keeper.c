@@ -341,6 +341,10 @@ do_edit(struct keeper *keeper, const struct store_edit *call, uint64_t *seq)
     if (err != 0) {
         return err;
     }
+    if (schema_has_text(next) && keeper__has_handovers(keeper)) {
+        schema_destroy(&next);
+        return ERR_NAMES_RULE;
+    }
     if (edit->op == SCHEMA_ADD_COUNTER || edit->op == SCHEMA_ADD_COLUMN) {
         return do_add(keeper, edit, next, seq);
     }

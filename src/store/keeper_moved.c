@@ -49,6 +49,12 @@ logged(const struct keeper *keeper)
                                    : &keeper->unlogged;
 }
 
+bool
+keeper__has_handovers(const struct keeper *keeper)
+{
+    return logged(keeper)->n > 0;
+}
+
 /* Logs it, where there is a log, and it is one of those that are logged. */
 static uint64_t
 log_moved(struct keeper *keeper, const struct moved_one *one)
@@ -126,6 +132,9 @@ hand_away(struct keeper *keeper, const struct moved_one *one, uint64_t *seq)
     struct moved *back = NULL; /* what is published now */
     lock_edits(keeper);
     int err = fault_of(keeper);
+    if (err == 0 && schema_has_text(keeper__current(keeper))) {
+        err = ERR_NAMES_RULE;
+    }
     if (err == 0) {
         err = work_out(logged(keeper), one, &next);
     }

@@ -14,8 +14,10 @@
 #include "durable/durable_position.h"
 #include "durable/snapshot.h"
 #include "engine/members.h"
+#include "engine/naming.h"
 #include "schema/restore.h"
 #include "store/store_about.h"
+#include "store/store_names.h"
 #include "store/store_real.h"
 
 #include <stddef.h>
@@ -402,6 +404,7 @@ static const struct store_calls real_calls = {
     .about_get = store_about__get,
     .about_add = store_about__add,
     .about_stats = store_about__stats,
+    .names_stats = store_names__stats,
     .numbers = real_numbers,
     .pin = real_pin,
     .unpin = real_unpin,
@@ -420,6 +423,17 @@ static const struct store_calls real_calls = {
     .data_stats = real_data_stats,
     .cold_stats = real_cold_stats,
 };
+
+static int
+make_abouts(struct real_store *real, uint64_t seed)
+{
+    const struct abouts_config abouts = {.qsbr = &real->qsbr,
+        .seed = seed,
+        .sink_fn = real->is_durable ? durable_about_sink : NULL,
+        .sink_end_fn = durable_about_sink_end,
+        .context = &real->durable};
+    return abouts_create(&abouts, &real->abouts);
+}
 
 /* Schema, items and engine; 0 or an error, with nothing left behind. */
 static int
@@ -461,21 +475,23 @@ make_parts(struct real_store *real, const struct store_config *config,
     if (err != 0) {
         goto err_after_engine;
     }
-    const struct abouts_config abouts = {.qsbr = &real->qsbr,
-        .seed = seed,
-        .sink_fn = real->is_durable ? durable_about_sink : NULL,
-        .sink_end_fn = durable_about_sink_end,
-        .context = &real->durable};
-    err = abouts_create(&abouts, &real->abouts);
+    err = make_abouts(real, seed);
     if (err != 0) {
         goto err_after_producers;
     }
+    err = store_names__create(real, config, shards, seed);
+    if (err != 0) {
+        goto err_after_abouts;
+    }
     real->durable.abouts = real->abouts;
+    real->durable.names = real->store.names;
     engine_set_marks(real->engine, &real->producers.marks);
     real->durable.producers = &real->producers;
     atomic_init(&real->schema, schema);
     return 0;
 
+err_after_abouts:
+    abouts_destroy(&real->abouts);
 err_after_producers:
     producers_fini(&real->producers);
 err_after_engine:
@@ -495,6 +511,7 @@ destroy_parts(struct real_store *real)
         &real->schema, memory_order_relaxed);
     struct moved *moved = (struct moved *)atomic_load_explicit(
         &real->moved, memory_order_relaxed);
+    names_destroy(&real->store.names); /* first: it shares a budget with */
     engine_destroy(&real->engine);
     abouts_destroy(&real->abouts);
     producers_fini(&real->producers);
@@ -539,9 +556,19 @@ start_gardener(struct real_store *real)
         .schema = &real->schema,
         .wal = real->durable.wal, /* NULL without a directory */
         .n_shards = real->store.shards};
-    int err = gardener_start(&real->gardener, &forgetter, real->store.items,
-        real->has_tier ? &real->tier.cold : NULL, real->clock,
-        real->is_replica);
+    const struct name_walk_config name_walk = {.engine = real->engine,
+        .names = real->store.names,
+        .qsbr = &real->qsbr,
+        .schema = &real->schema,
+        .cover = real->has_tier ? &real->tier.cold.segment_map.cover : NULL,
+        .dumper = &real->dumper,
+        .wal = real->durable.wal,
+        .rounds = &real->names_rounds,
+        .dropped = &real->names_dropped,
+        .n_shards = real->store.shards};
+    int err = gardener_start(&real->gardener, &forgetter, &name_walk,
+        real->store.items, real->has_tier ? &real->tier.cold : NULL,
+        real->clock, real->is_replica);
     real->has_gardener = err == 0;
     return err;
 }

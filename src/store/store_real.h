@@ -9,6 +9,7 @@
 #include "durable/checkpoint.h"
 #include "durable/durable.h"
 #include "durable/producers.h"
+#include "names/names.h"
 #include "store/applier.h"
 #include "store/dumper.h"
 #include "store/gardener.h"
@@ -34,7 +35,9 @@ struct real_store {
     _Atomic(const struct schema *) schema;
     _Atomic(const struct moved *) moved;
     struct engine *engine;
-    struct abouts *abouts; /* the columns of members=about */
+    struct abouts *abouts;          /* the columns of members=about */
+    _Atomic uint64_t names_rounds;  /* struct store has its address */
+    _Atomic uint64_t names_dropped; /* by the gardener */
     struct producers producers;
     struct keeper keeper;
     struct dumper dumper;

@@ -218,6 +218,23 @@ entry_put_rolled(uint8_t *out, const struct entry_rolled *rolled)
 }
 
 size_t
+entry_put_name(uint8_t *out, unsigned shard, uint32_t number,
+    const char *bytes, size_t len)
+{
+    size_t n = 1;
+
+    ASSERT(shard <= UINT16_MAX && len <= ENTRY_NAME_MAX);
+    out[0] = (uint8_t)ENTRY_NAME;
+    n += bytes_put_varint(out + n, shard);
+    n += bytes_put_varint(out + n, number);
+    out[n++] = (uint8_t)len;
+    if (len > 0) {
+        memcpy(out + n, bytes, len);
+    }
+    return n + len;
+}
+
+size_t
 entry_put_moved(uint8_t *out, const struct moved_one *moved)
 {
     size_t len = 1;
@@ -510,6 +527,25 @@ get_rolled(const uint8_t **in, const uint8_t *end, struct entry_rolled *out)
         bytes_get_number(in, end, &out->lowest) && out->lowest <= out->first;
 }
 
+static bool
+get_name(const uint8_t **in, const uint8_t *end, struct entry_name *out)
+{
+    uint64_t shard, number;
+
+    if (!bytes_get_number(in, end, &shard) || shard > UINT16_MAX ||
+        !bytes_get_number(in, end, &number) || number > UINT32_MAX ||
+        *in == end || **in > ENTRY_NAME_MAX ||
+        end - *in - 1 < (ptrdiff_t) * *in) {
+        return false;
+    }
+    out->shard = (uint16_t)shard;
+    out->number = (uint32_t)number;
+    out->len = *(*in)++;
+    memcpy(out->bytes, *in, out->len);
+    *in += out->len;
+    return true;
+}
+
 /* What is not cells: by its first byte. */
 static bool
 get_other(const uint8_t **in, const uint8_t *end, struct entry *out)
@@ -536,6 +572,8 @@ get_other(const uint8_t **in, const uint8_t *end, struct entry *out)
         return get_about(in, end, &out->about);
     case ENTRY_ABOUT_ROLLED:
         return get_rolled(in, end, &out->rolled);
+    case ENTRY_NAME:
+        return get_name(in, end, &out->named);
     default:
         return false;
     }

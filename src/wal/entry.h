@@ -51,6 +51,10 @@
  *   rolled:  1 byte: kind 6, 3 in bits 3..7; varint: serial of the column;
  *            varint: the first id of its newest table, from now on; varint: the
  *            first id of its lowest one
+ *   name:    1 byte: kind 6, 5 in bits 3..7; varints: shard, number; the name
+ *            that this number of the shard's dictionary has from now on, one
+ *            byte with its length before it; of length 0: it has none any more.
+ *            Before the first cells of that id
  *   members: kind 7, see entry_members.h
  */
 
@@ -69,6 +73,7 @@ enum entry_kind {
     ENTRY_MOVED = 6 | 1 << 3,
     ENTRY_ABOUT = 6 | 2 << 3,
     ENTRY_ABOUT_ROLLED = 6 | 3 << 3,
+    ENTRY_NAME = 6 | 5 << 3,
     /* in files only: it is read as cells, two for each change */
     ENTRY_MEMBERS = 7
 };
@@ -76,8 +81,9 @@ enum entry_kind {
 enum {
     /* what a reader of this version knows: up to 7 it was a kind in files; 8
      * are all of these, what producers have seen elsewhere, and what has
-     * moved; 9 are columns of about, and their members */
-    ENTRY_KIND_NEWEST = 9,
+     * moved; 9 are columns of about, and their members; 10 are names, and
+     * counters whose keys they are */
+    ENTRY_KIND_NEWEST = 10,
     ENTRY_KIND_BITS = 3, /* of the first byte; the number of cells has the
                           * others */
     ENTRY_MEMBERS_HAS_SERIAL = 1 << 7, /* in the first byte of members */
@@ -97,7 +103,17 @@ enum {
     ENTRY_PRODUCER_JOINED_BYTES_MAX = 1 + 5 + SEEN_CODE_BYTES_MAX,
     ENTRY_ABOUT_PAIRS_MAX = 64,
     ENTRY_ABOUT_BYTES_MAX = 1 + 5 + 1 + ENTRY_ABOUT_PAIRS_MAX * 2 * 10,
-    ENTRY_ABOUT_ROLLED_BYTES_MAX = 1 + 5 + 2 * 10
+    ENTRY_ABOUT_ROLLED_BYTES_MAX = 1 + 5 + 2 * 10,
+    ENTRY_NAME_MAX = 200, /* bytes, as in names/own_id.h */
+    ENTRY_NAME_BYTES_MAX = 1 + 3 + 5 + 1 + ENTRY_NAME_MAX
+};
+
+/* The name of a number of a shard's dictionary. */
+struct entry_name {
+    uint16_t shard;
+    uint32_t number;
+    uint8_t len; /* 0: it has gone */
+    char bytes[ENTRY_NAME_MAX];
 };
 
 /* Members that were added to the tables of a column of about. */
@@ -212,6 +228,11 @@ size_t entry_put_moved(uint8_t *out, const struct moved_one *moved);
 size_t entry_put_about(uint8_t *out, const struct entry_about *about);
 size_t entry_put_rolled(uint8_t *out, const struct entry_rolled *rolled);
 
+/* As entry_put_columns: len bytes (0..ENTRY_NAME_MAX; 0: it has gone) are the
+ * name of a number. */
+size_t entry_put_name(uint8_t *out, unsigned shard, uint32_t number,
+    const char *bytes, size_t len);
+
 /* True where such an entry may stand: first in the first batch of its term. */
 static inline bool
 entry_term_is_at(const struct entry_term *term, uint64_t seq, bool is_first)
@@ -254,6 +275,7 @@ struct entry {
     struct moved_one moved;    /* ENTRY_MOVED */
     struct entry_about about;  /* ENTRY_ABOUT */
     struct entry_rolled rolled; /* ENTRY_ABOUT_ROLLED */
+    struct entry_name named;    /* ENTRY_NAME */
 };
 
 struct entry_reader {

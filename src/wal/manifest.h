@@ -20,7 +20,7 @@
  * syncing it, renaming it to MANIFEST and syncing the directory. Small: some
  * 20 bytes an image, and for a segment 20 and one or two for each shard. */
 
-enum { MANIFEST_VERSION_NEWEST = 9 /* that can be read */ };
+enum { MANIFEST_VERSION_NEWEST = 10 /* that can be read */ };
 
 struct manifest {
     uint64_t epoch; /* random, not 0; of the directory, for good */
@@ -108,6 +108,17 @@ manifest_is_of_tables(
     const struct manifest *manifest, const struct images_entry *entry)
 {
     return entry->shard == manifest->shards;
+}
+
+/* True of images of names: those of a shard's dictionary are in a shard of
+ * their own behind that of tables, and in slot 0, whichever counter that
+ * has. */
+static inline bool
+manifest_is_of_names(
+    const struct manifest *manifest, const struct images_entry *entry)
+{
+    return entry->counter == 0 && entry->shard > manifest->shards &&
+        entry->shard <= 2 * manifest->shards;
 }
 
 /* True where such an image is of a column that it has. */

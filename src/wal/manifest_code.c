@@ -9,7 +9,8 @@
  *               6, where there is a mark, a list, a column of members or a
  *               counter with cold=never, or 7, where there have been terms,
  *               or 8, where ids have been handed over, or 9, where there is
- *               a column of members=about or a counter with primarykey=text
+ *               a column of members=about, or 10, where there are names or a
+ *               counter with primarykey=text
  *       12    4 shards
  *       16    8 bytes of the file, all of them
  *       24    8 epoch
@@ -36,8 +37,8 @@
  *               (wal/segments_code.h), the producers (wal/producers.c)
  *               from version 7 on the terms (history_put)
  *               from version 8 on the handovers: 1 byte, how many, which only
- *               in version 9 may be 0, and each as an entry of the log has it
- *               (wal/entry.h)
+ *               from version 9 on may be 0, and each as an entry of the log
+ *               has it (wal/entry.h)
  *    len-8    8 checksum of 0..len-9
  *
  * Magic, version and checksum are those of wal/envelope.h. The lowest
@@ -68,12 +69,13 @@ enum {
     VERSION_PRODUCERS = 3,
     VERSION_HISTORIES = 4,
     VERSION_NAMES = 5,
-    VERSION_KINDS = 6,                       /* it has the head of version 5 */
-    VERSION_TERMS = 7,                       /* with and without such kinds */
-    VERSION_MOVED = 8,                       /* with the head of version 7,
+    VERSION_KINDS = 6, /* it has the head of version 5 */
+    VERSION_TERMS = 7, /* with and without such kinds */
+    VERSION_MOVED = 8, /* with the head of version 7,
                                               * with and without terms */
-    VERSION_ABOUT = MANIFEST_VERSION_NEWEST, /* likewise, and with and without
-                                              * handovers */
+    VERSION_ABOUT = 9, /* likewise, and with and without handovers */
+    VERSION_TEXT = MANIFEST_VERSION_NEWEST, /* likewise, and with and without
+                                             * columns of about */
     HEAD_BYTES = 96,
     HEAD_MORE_BYTES = 16,     /* of version 2 and above */
     HEAD_LAST_BYTES = 8,      /* of version 3 and above, behind those */
@@ -106,6 +108,12 @@ static const struct envelope envelope_of[] = {
     [VERSION_TERMS] = {8, MAGIC, VERSION_TERMS},
     [VERSION_MOVED] = {8, MAGIC, VERSION_MOVED},
     [VERSION_ABOUT] = {8, MAGIC, VERSION_ABOUT},
+    [VERSION_TEXT] = {8, MAGIC, VERSION_TEXT},
+};
+
+struct text_look {
+    const struct manifest *manifest;
+    bool has;
 };
 
 static bool
@@ -128,6 +136,27 @@ has_about(const struct manifest *manifest)
         }
     }
     return false;
+}
+
+static void
+note_name(void *context, const struct images_entry *entry)
+{
+    struct text_look *look = context;
+
+    look->has |= manifest_is_of_names(look->manifest, entry);
+}
+
+/* Whether it has names, or counters whose keys they are. */
+static bool
+has_text(const struct manifest *manifest)
+{
+    struct text_look look = {.manifest = manifest};
+
+    images_each(&manifest->images, note_name, &look);
+    for (uint32_t i = 0; i < manifest->n_counters; i++) {
+        look.has |= manifest->counter[i].key_is_text;
+    }
+    return look.has;
 }
 
 /* That whose head has room, but for those above VERSION_TERMS and KINDS.
@@ -167,6 +196,7 @@ image_is_right(
 {
     return entry->first_row <= entry->last_row &&
         (entry->shard < manifest->shards ||
+            manifest_is_of_names(manifest, entry) ||
             (manifest_is_of_tables(manifest, entry) &&
                 manifest__has_column(manifest, entry))) &&
         entry->file < manifest->next_file && entry->len > 0 &&
@@ -351,7 +381,8 @@ version_of(const struct manifest *manifest, size_t n_histories)
 {
     unsigned version = head_version_of(manifest, n_histories);
 
-    return has_about(manifest)                           ? VERSION_ABOUT
+    return has_text(manifest)                            ? VERSION_TEXT
+        : has_about(manifest)                            ? VERSION_ABOUT
         : manifest->handovers.n > 0                      ? VERSION_MOVED
         : version < VERSION_KINDS && has_kinds(manifest) ? VERSION_KINDS
                                                          : version;
@@ -547,7 +578,7 @@ get_place(const uint8_t **in, const uint8_t *end, bool is_first,
     if ((flags & FLAG_LIST) != 0) {
         uint8_t counter = *(*in)++;
 
-        if (!get_below(in, end, SHARDS_MAX, &shard) ||
+        if (!get_below(in, end, 2 * SHARDS_MAX + 1, &shard) ||
             (!is_first &&
                 (counter < entry->counter ||
                     (counter == entry->counter && shard <= entry->shard)))) {
@@ -655,7 +686,7 @@ check(const uint8_t *bytes, size_t len, unsigned *version)
 {
     int err = ERR_NEWER_FORMAT;
 
-    for (unsigned v = VERSION; v <= VERSION_ABOUT && err == ERR_NEWER_FORMAT;
+    for (unsigned v = VERSION; v <= VERSION_TEXT && err == ERR_NEWER_FORMAT;
          v++) {
         err = envelope_check(&envelope_of[v], bytes, len);
         *version = v;
@@ -768,11 +799,15 @@ get_all(const uint8_t **in, const uint8_t *end, unsigned version,
         has_kinds(out) != (version == VERSION_KINDS)) {
         err = ERR_CORRUPT;
     }
-    if (err == 0 && has_about(out) != (version == VERSION_ABOUT)) {
+    if (err == 0 && version <= VERSION_ABOUT &&
+        has_about(out) != (version == VERSION_ABOUT)) {
         err = ERR_CORRUPT;
     }
     if (err == 0) {
         err = get_images(in, end, n->images, named, out);
+    }
+    if (err == 0 && has_text(out) != (version == VERSION_TEXT)) {
+        err = ERR_CORRUPT;
     }
     if (err == 0) {
         err = segments_code_get(in, end, &segments, &out->segments);

@@ -27,7 +27,7 @@ verify_cut(const struct verify *verify, const struct images_entry *entry)
     unsigned bits = verify->shard_bits;
     size_t n = 0;
 
-    if (serial == 0 || entry->shard == verify->manifest->shards ||
+    if (serial == 0 || entry->shard >= verify->manifest->shards ||
         entry->first_row > UINT64_MAX >> bits) {
         return;
     }
@@ -46,6 +46,7 @@ verify_image(void *context, const struct images_entry *entry)
     const struct manifest *manifest = verify->manifest;
 
     ASSERT(entry->shard < manifest->shards ||
+        manifest_is_of_names(manifest, entry) ||
         (manifest_is_of_tables(manifest, entry) &&
             manifest__has_column(manifest, entry)));
     ASSERT(entry->file < manifest->next_file);

@@ -421,7 +421,7 @@ schema_code_has_about(const struct schema_counter *counter)
             return true;
         }
     }
-    return counter->key_is_text;
+    return false;
 }
 
 bool

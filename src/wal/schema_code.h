@@ -20,7 +20,7 @@ size_t schema_code_put(uint8_t *out, const struct schema_counter *counter);
  * lists and cold=never: a program of then takes them for no counter. */
 bool schema_code_has_kinds(const struct schema_counter *counter);
 
-/* The same of members=about and primarykey=text. */
+/* The same of members=about. */
 bool schema_code_has_about(const struct schema_counter *counter);
 
 /* Reads one at *in and moves *in behind it; places of column that are not in

@@ -9,6 +9,7 @@
 
 #include "about/about_life.h"
 #include "bench/fail.h"
+#include "bench/feed_draw.h"
 #include "bench/number.h"
 #include "bench/rounds.h"
 
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     EXIT_USAGE = 2,
@@ -25,20 +27,17 @@ enum {
     MEMORY_MB = 1024,
     MEMORY_MB_QUICK = 16,
     ERROR = 100,
-    MEMBERS_AN_ID = 50,
-    LATE = 4096,          /* ids that still get members */
-    BATCH = 32,           /* adds: as many as a session gathers */
-    PAGE = 100,           /* looks */
-    PAGES = 10000,        /* of each kind */
-    AT_ONCE = 50,         /* batches, or pages, that are timed together: to
-                           * look at the clock takes as long as some adds */
-    BELOW_FRESH = 1 << 30 /* members that are added are below it */
+    BATCH = 32,    /* adds: as many as a session gathers */
+    PAGE = 100,    /* looks */
+    PAGES = 10000, /* of each kind */
+    AT_ONCE = 50 /* batches, or pages, that are timed together: to look at the
+                   * clock takes as long as some adds */
 };
 
 static const struct option options[] = {
     {"memory", required_argument, NULL, 'm'},
     {"error", required_argument, NULL, 'e'},
-    {"inserts", required_argument, NULL, 'n'},
+    {"members", required_argument, NULL, 'n'},
     {"quick", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -47,8 +46,7 @@ static const struct option options[] = {
 struct run {
     uint64_t memory_bytes, n_inserts;
     unsigned error;
-    uint64_t state; /* of random numbers */
-    uint64_t id;    /* the newest one */
+    struct feed_draw draw;
     struct qsbr qsbr;
     struct qsbr_reader reader;
     struct about *about;
@@ -60,31 +58,12 @@ help(void)
 {
     printf("Usage: about [OPTION]...\n"
            "Measures tallyd's tables of members=about without a server.\n\n"
-           "  --memory=MB      as memory= of a column has [%d]\n"
+           "  --memory=SIZE    as memory= of a column has: 1.2g [%dm]\n"
            "  --error=N        as error= has [%d]\n"
-           "  --inserts=N      members that are added [what memory is for]\n"
-           "  --quick          %d MB: to see that it works\n"
+           "  --members=N      that are added: 1e9 [what memory is for]\n"
+           "  --quick          %dm: to see that it works\n"
            "  --help           this text\n",
         MEMORY_MB, ERROR, MEMORY_MB_QUICK);
-}
-
-/* splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
- * generators", 2014). */
-static uint64_t
-draw(struct run *run)
-{
-    uint64_t z = run->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-/* An id of the newest ones, the newer the likelier. */
-static uint64_t
-draw_id(struct run *run)
-{
-    uint64_t back = draw(run) % LATE * (draw(run) % LATE) / LATE;
-    return run->id > back ? run->id - back : 1;
 }
 
 static void
@@ -127,9 +106,7 @@ fill(struct run *run)
     uint64_t ns = 0;
     for (uint64_t n = 0; n < run->n_inserts; n += ADDS) {
         for (unsigned i = 0; i < ADDS; i++) {
-            run->id += draw(run) % MEMBERS_AN_ID == 0;
-            pair[i] =
-                (struct about_pair){draw_id(run), draw(run) % BELOW_FRESH};
+            pair[i] = feed_draw_pair(&run->draw);
         }
         uint64_t begun = rounds_cpu_ns();
         for (unsigned i = 0; i < ADDS; i += BATCH) {
@@ -163,12 +140,11 @@ look(struct run *run, bool adds, uint64_t *n_in)
     struct about_figures figures;
     uint64_t ns = 0;
     about_figures(run->about, &figures);
-    uint64_t span = figures.largest_id - figures.first_id + 1;
     *n_in = 0;
     for (unsigned page = 0; page < PAGES; page += AT_ONCE) {
         for (unsigned i = 0; i < LOOKS; i++) {
-            pair[i] = (struct about_pair){figures.first_id + draw(run) % span,
-                BELOW_FRESH + draw(run) % BELOW_FRESH};
+            pair[i] = feed_draw_other(
+                &run->draw, figures.first_id, figures.largest_id);
         }
         if (adds) {
             (void)about_add(run->about, pair, LOOKS, 0, said);
@@ -187,6 +163,28 @@ look(struct run *run, bool adds, uint64_t *n_in)
         }
     }
     return (double)ns / ((double)PAGES * PAGE);
+}
+
+/* A number that may have a point, an exponent and one of k, m, g and t behind
+ * it, which are powers of 1024. */
+static uint64_t
+size_within(
+    const char *option, const char *text, uint64_t least, uint64_t most)
+{
+    static const char units[] = "kmgt";
+    char *end;
+    double value = strtod(text, &end);
+    const char *unit = *end == '\0' ? NULL : strchr(units, *end);
+    if (unit != NULL) {
+        value = ldexp(value, 10 * (int)(unit - units + 1));
+        end++;
+    }
+    if (end == text || *end != '\0' || !(value >= (double)least) ||
+        value > (double)most) {
+        fail("--%s takes %" PRIu64 " to %" PRIu64 ", as 1e9 or 1.2g", option,
+            least, most);
+    }
+    return (uint64_t)value;
 }
 
 /* The share of wrong looks in a filter without lines, full, with so many bits a
@@ -237,22 +235,21 @@ main(int argc, char **argv)
 {
     struct run run = {.memory_bytes = (uint64_t)MEMORY_MB * MEGA,
         .error = ERROR,
-        .state = 1,
-        .id = 1};
+        .draw = {.state = 1, .id = 1}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
         case 'm':
-            run.memory_bytes =
-                number_within("--memory", optarg, 16, MEGA) * MEGA;
+            run.memory_bytes = size_within(
+                "memory", optarg, ABOUT_MEMORY_MIN, (uint64_t)1 << 40);
             break;
         case 'e':
             run.error = (unsigned)number_within(
-                "--error", optarg, ABOUT_ERROR_MIN, ABOUT_ERROR_MAX);
+                "error", optarg, ABOUT_ERROR_MIN, ABOUT_ERROR_MAX);
             break;
         case 'n':
             run.n_inserts =
-                number_within("--inserts", optarg, BATCH, UINT64_MAX / 2);
+                size_within("members", optarg, BATCH, UINT64_MAX / 2);
             break;
         case 'q':
             run.memory_bytes = (uint64_t)MEMORY_MB_QUICK * MEGA;

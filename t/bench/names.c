@@ -48,6 +48,7 @@ static const struct sheet_column columns[] = {
 struct lab {
     uint64_t names, shards, seed;
     const char *kind; /* NULL: all */
+    bool prints;      /* the names, and nothing else */
     struct name_account account;
     struct dict_config config;
     struct dict *dict[SHARDS_MAX];
@@ -223,11 +224,44 @@ run(struct lab *lab, enum name_kind kind)
     (void)malloc_trim(0);
 }
 
+static void
+print(const struct lab *lab, enum name_kind kind)
+{
+    char name[NAME_ROOM_BYTES];
+    for (uint64_t i = 0; i < lab->names; i++) {
+        size_t len = name_kind_make(kind, lab->seed, i, name);
+        if (fwrite(name, 1, len, stdout) != len || putchar('\n') == EOF) {
+            fail_errno("standard output");
+        }
+    }
+}
+
+/* Of each kind that is wanted. */
+static void
+run_all(struct lab *lab)
+{
+    for (int kind = 0; kind < NAME_KINDS; kind++) {
+        if (lab->kind != NULL &&
+            strstr(name_kind_words[kind], lab->kind) == NULL) {
+            continue;
+        }
+        if (lab->prints) {
+            print(lab, (enum name_kind)kind);
+        } else {
+            run(lab, (enum name_kind)kind);
+        }
+    }
+    if (!lab->prints) {
+        sheet_print(&lab->sheet, stdout);
+    }
+}
+
 static const struct option options[] = {
     {"names", required_argument, NULL, 'n'},
     {"shards", required_argument, NULL, 's'},
     {"seed", required_argument, NULL, 'd'},
     {"case", required_argument, NULL, 'c'},
+    {"print", no_argument, NULL, 'p'},
     {"quick", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -243,6 +277,7 @@ help(void)
            "  --shards=N       a power of two up to %d [%d]\n"
            "  --seed=N         of the names [1]\n"
            "  --case=TEXT      only kinds that have TEXT in their name\n"
+           "  --print          writes so many names, a line each, some twice\n"
            "  --quick          few names: to see that it works\n"
            "  --help           this text\n",
         NAMES, SHARDS_MAX, SHARDS);
@@ -287,6 +322,9 @@ choose(struct lab *lab, int letter)
     case 'c':
         lab->kind = optarg;
         return true;
+    case 'p':
+        lab->prints = true;
+        return true;
     case 'q':
         lab->names = QUICK_NAMES;
         return true;
@@ -322,12 +360,6 @@ main(int argc, char **argv)
         fprintf(stderr, "names: no option %s; see --help\n", argv[optind]);
         return EXIT_USAGE;
     }
-    for (int kind = 0; kind < NAME_KINDS; kind++) {
-        if (lab.kind == NULL ||
-            strstr(name_kind_words[kind], lab.kind) != NULL) {
-            run(&lab, (enum name_kind)kind);
-        }
-    }
-    sheet_print(&lab.sheet, stdout);
+    run_all(&lab);
     return EXIT_SUCCESS;
 }

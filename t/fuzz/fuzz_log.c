@@ -101,6 +101,9 @@ put_small(uint8_t *out, const struct entry *entry)
         return entry_put_about(out, &entry->about);
     case ENTRY_ABOUT_ROLLED:
         return entry_put_rolled(out, &entry->rolled);
+    case ENTRY_NAME:
+        return entry_put_name(out, entry->named.shard, entry->named.number,
+            entry->named.bytes, entry->named.len);
     case ENTRY_MOVED:
         return entry_put_moved(out, &entry->moved);
     default:

@@ -24,7 +24,8 @@ from tap import check, equal
 
 LOOPBACK = "127.0.0.1"
 DIGEST = re.compile(
-    r"DIGEST (\S+) records=(\d+) xxh=([0-9a-f]{16}) seq=(\d+) changes=(\w+)$")
+    r"DIGEST (\S+) records=(\d+) xxh=([0-9a-f]{16}) seq=(\d+) changes=(\w+)"
+    r"(?: left_out=\S+)?$")
 POLL_S = server.POLL_MS / server.MS_PER_S
 
 

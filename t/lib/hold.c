@@ -183,6 +183,14 @@ hold_about_add(struct store *store, struct store_about *about)
     store_about_add(hold_of(store)->inner, about);
 }
 
+static void
+hold_names_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store_names_stats(hold_of(store)->inner, stat_fn, context);
+}
+
 static bool
 hold_about_stats(struct store *store, uint32_t *serial,
     void (*stat_fn)(void *context, const char *name, const char *value),
@@ -288,6 +296,7 @@ static const struct store_calls hold_calls = {
     .about_get = hold_about_get,
     .about_add = hold_about_add,
     .about_stats = hold_about_stats,
+    .names_stats = hold_names_stats,
     .listen = hold_listen,
     .unlisten = hold_unlisten,
     .sum = hold_sum,

@@ -299,6 +299,14 @@ park_about_add(struct store *store, struct store_about *about)
     store_about_add(((struct park *)store)->inner, about);
 }
 
+static void
+park_names_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store_names_stats(((struct park *)store)->inner, stat_fn, context);
+}
+
 static bool
 park_about_stats(struct store *store, uint32_t *serial,
     void (*stat_fn)(void *context, const char *name, const char *value),
@@ -473,6 +481,7 @@ static const struct store_calls park_calls = {
     .about_get = park_about_get,
     .about_add = park_about_add,
     .about_stats = park_about_stats,
+    .names_stats = park_names_stats,
     .listen = park_listen,
     .unlisten = park_unlisten,
     .sum = park_sum,

@@ -74,6 +74,9 @@ model_source(struct model *model, struct model_counter *counter, int name,
     }
     const struct model_column *source = &counter->column[column];
     bool is_members = !follows && source->kind == SCHEMA_MEMBERS;
+    if (source->kind == SCHEMA_ABOUT) {
+        return ERR_ABOUT_SOURCE;
+    }
     if (source->kind != SCHEMA_NUMBER && !is_members) {
         return ERR_SOURCE_KIND;
     }
@@ -183,7 +186,8 @@ model_counts(struct model *model, const struct model_counter *counter,
             return ERR_BAD_COUNTS;
         }
     }
-    return model_free_slot(model) == SCHEMA_COUNTERS_MAX
+    return want->kind == SCHEMA_MEMBERS &&
+            model_free_slot(model) == SCHEMA_COUNTERS_MAX
         ? ERR_TOO_MANY_COUNTERS
         : 0;
 }
@@ -244,7 +248,7 @@ model_add_column(struct model *model, int counter_name,
         return ERR_TOO_MANY_COLUMNS;
     }
     if (want.kind != SCHEMA_NUMBER) {
-        err = want.kind == SCHEMA_MEMBERS
+        err = want.kind == SCHEMA_MEMBERS || want.kind == SCHEMA_ABOUT
             ? model_counts(model, counter, source, &want)
             : model_source(model, counter, source, &want);
         if (err != 0) {
@@ -315,6 +319,9 @@ model_change_column(struct model *model, int counter_name, int name,
         return ERR_NO_COLUMN;
     }
     next = counter->column[place];
+    if (change->memory != 0 && next.kind != SCHEMA_ABOUT) {
+        return ERR_NOT_ABOUT;
+    }
     if ((change->max != NOTHING || change->hint != NOTHING) &&
         (next.kind != SCHEMA_NUMBER || model_is_marked(model, next.serial))) {
         return ERR_CHANGE_WIDTH;
@@ -324,6 +331,7 @@ model_change_column(struct model *model, int counter_name, int name,
     next.suffix = next.suffix == next.name ? NOTHING : next.suffix;
     next.max = change->max == NOTHING ? next.max : (unsigned)change->max;
     next.hint = change->hint == NOTHING ? next.hint : (unsigned)change->hint;
+    next.memory = change->memory == 0 ? next.memory : change->memory;
     if (next.max < counter->column[place].max) {
         return ERR_CHANGE_DOWN;
     }

@@ -22,6 +22,8 @@ struct model_column {
     bool is_fixed, none;
     unsigned member_bits, value_bits, pairs; /* of members; else 0 */
     uint32_t counts;
+    unsigned error; /* of about, as memory; else 0 */
+    uint64_t memory;
 };
 
 struct model_counter {
@@ -54,9 +56,10 @@ int model_add_key(struct model *model, int counter_name, int name);
  * about, or of what members are counted in. */
 int model_add_column(struct model *model, int counter_name,
     struct model_column want, int source);
-/* Each NOTHING: it stays. */
+/* Each NOTHING, memory 0: it stays. */
 struct model_change {
     int name, suffix, max, hint;
+    uint64_t memory;
 };
 int model_change_column(struct model *model, int counter_name, int name,
     const struct model_change *change);

@@ -461,8 +461,8 @@ START_TEST(test_time_is_over)
         .n_shards = 1};
     qsbr_init(&qsbr);
     ck_assert_int_eq(sem_init(&come, 0, 0), 0);
-    ck_assert_int_eq(gardener_start(&gardener, &forgetter, NULL, &world.cold,
-                         world.cold.clock, false),
+    ck_assert_int_eq(gardener_start(&gardener, &forgetter, NULL, NULL,
+                         &world.cold, world.cold.clock, false),
         0);
     ck_assert_int_eq(cold_change(&world.cold, &call), STORE_LATER);
     while (sem_trywait(&come) != 0) {

@@ -77,6 +77,32 @@ random_term(uint64_t *state)
 }
 
 static size_t
+put_about(uint8_t *out, uint64_t *state, struct entry *entry)
+{
+    entry->kind = ENTRY_ABOUT;
+    entry->about.serial = random_serial(state);
+    entry->about.n = 1 + (unsigned)random_below(state, ENTRY_ABOUT_PAIRS_MAX);
+    for (unsigned i = 0; i < entry->about.n; i++) {
+        entry->about.id[i] = random_number(state);
+        entry->about.member[i] = random_number(state);
+    }
+    return entry_put_about(out, &entry->about);
+}
+
+static size_t
+put_name(uint8_t *out, uint64_t *state, struct entry *entry)
+{
+    struct entry_name *name = &entry->named;
+    entry->kind = ENTRY_NAME;
+    name->shard = (uint16_t)random_number(state);
+    name->number = (uint32_t)random_number(state);
+    name->len = (uint8_t)random_below(state, ENTRY_NAME_MAX + 1);
+    memset(name->bytes, 128 + (int)random_below(state, 128), name->len);
+    return entry_put_name(
+        out, name->shard, name->number, name->bytes, name->len);
+}
+
+static size_t
 put_random(uint8_t *out, uint64_t *state, struct entry *entry,
     const uint64_t *id_before)
 {
@@ -120,21 +146,15 @@ put_random(uint8_t *out, uint64_t *state, struct entry *entry,
         }
         return entry_put_producer_joined(out, entry->producer, &entry->seen);
     case 7:
-        entry->kind = ENTRY_ABOUT;
-        entry->about.serial = random_serial(state);
-        entry->about.n =
-            1 + (unsigned)random_below(state, ENTRY_ABOUT_PAIRS_MAX);
-        for (unsigned i = 0; i < entry->about.n; i++) {
-            entry->about.id[i] = random_number(state);
-            entry->about.member[i] = random_number(state);
-        }
-        return entry_put_about(out, &entry->about);
+        return put_about(out, state, entry);
     case 8:
         entry->kind = ENTRY_ABOUT_ROLLED;
         entry->rolled.serial = random_serial(state);
         entry->rolled.first = random_number(state);
         entry->rolled.lowest = entry->rolled.first / 2;
         return entry_put_rolled(out, &entry->rolled);
+    case 9:
+        return put_name(out, state, entry);
     case 5:
         entry->kind = ENTRY_TERM;
         entry->term = random_term(state);
@@ -180,6 +200,12 @@ assert_same(const struct entry *a, const struct entry *b)
         ck_assert_uint_eq(a->rolled.serial, b->rolled.serial);
         ck_assert_uint_eq(a->rolled.first, b->rolled.first);
         ck_assert_uint_eq(a->rolled.lowest, b->rolled.lowest);
+        return;
+    case ENTRY_NAME:
+        ck_assert_uint_eq(a->named.shard, b->named.shard);
+        ck_assert_uint_eq(a->named.number, b->named.number);
+        ck_assert_uint_eq(a->named.len, b->named.len);
+        ck_assert_mem_eq(a->named.bytes, b->named.bytes, a->named.len);
         return;
     case ENTRY_PRODUCER_DROPPED:
         ck_assert_uint_eq(a->producer, b->producer);

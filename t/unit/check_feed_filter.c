@@ -403,6 +403,30 @@ START_TEST(test_marks)
 }
 END_TEST
 
+/* Names go with no id that a rule has, and what stands around them stays. */
+START_TEST(test_names)
+{
+    uint8_t in[PAYLOAD], wanted[PAYLOAD], out[PAYLOAD + FEED_FILTER_MORE];
+    const struct schema_counter counter = counter_of(20);
+    struct feed_filter filter = {0};
+    struct owns *owns;
+    size_t n = 0, len = 0, n_wanted;
+
+    ck_assert_int_eq(owns_create_rule("modulo:0/1", 10, &owns), 0);
+    filter.owns = owns;
+    n_wanted = entry_put_counter(wanted, &counter, LATE);
+    len += entry_put_name(in, 3, 7, "a-name-of-some-length", 21);
+    memcpy(in + len, wanted, n_wanted);
+    len += n_wanted;
+    len += entry_put_name(in + len, 3, 7, NULL, 0);
+    ck_assert_int_eq(feed_filter_run(&filter, in, len, out, &n), 0);
+    ck_assert_uint_eq(n, n_wanted);
+    ck_assert_mem_eq(out, wanted, n);
+    feed_filter_fini(&filter);
+    owns_destroy(&owns);
+}
+END_TEST
+
 /* Where it is cut an entry is not whole, or it ends before one. */
 START_TEST(test_cut)
 {
@@ -441,8 +465,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *tests[] = {
-        test_residues, test_about_around_the_end, test_marks, test_cut};
+    const TTest *tests[] = {test_residues, test_about_around_the_end,
+        test_marks, test_names, test_cut};
 
     return run_tests("feed_filter", tests, COUNT_OF(tests));
 }

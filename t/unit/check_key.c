@@ -3,6 +3,7 @@
 #include "proto/key.h"
 
 #include "base/err.h"
+#include "names/own_id.h"
 #include "proto/key_names.h"
 
 #include "unit/proto_help.h"
@@ -280,7 +281,7 @@ static const struct look_of_member {
     enum key_kind kind;
     bool has_member;
     uint64_t id, member;
-    int err; /* key_member_fault's, or of an item key_near's */
+    int err; /* key_fault's, or of an item key_near's */
 } member_looks[] = {
     {"77.liked", KEY_MEMBER, false, 77, 0, ERR_NO_MEMBER},
     {"77.attitudes:5", KEY_MEMBER, true, 77, 5, 0},
@@ -335,7 +336,7 @@ START_TEST(test_members)
     struct schema *schema = schema_with_members();
     struct key_names names = {0};
     key_names_use(&names, schema);
-    ck_assert(names.has_members);
+    ck_assert(names.has_faults);
     for (size_t i = 0; i < 2 * COUNT_OF(member_looks); i++) {
         const struct look_of_member *look = &member_looks[i / 2];
         size_t len = strlen(look->text);
@@ -349,7 +350,7 @@ START_TEST(test_members)
                 look->err == 0 || key_names_may_be_near(&names, text, len));
         } else {
             ck_assert_uint_eq(key.id, look->id);
-            ck_assert_int_eq(key_member_fault(&key), look->err);
+            ck_assert_int_eq(key_fault(&key), look->err);
         }
         if (look->kind == KEY_MEMBER) {
             ck_assert_int_eq(key.has_member, look->has_member);
@@ -362,6 +363,147 @@ START_TEST(test_members)
             ck_assert(look->kind == KEY_ITEM || text[0] == '{');
         }
         free(text);
+    }
+    schema_destroy(&schema);
+}
+END_TEST
+
+/* ---- ids that are names ---- */
+
+#define LONG_NAME "some.one@example.org"
+#define TEN "xxxxxxxxxx"
+#define FIFTY TEN TEN TEN TEN TEN
+#define LONGEST FIFTY FIFTY FIFTY FIFTY
+
+static const struct look_of_name {
+    const char *text;
+    enum key_kind kind;
+    const char *name;        /* NULL: it is an id by itself, or none */
+    bool is_own, is_dialect; /* the same in the dialect */
+    int err;
+} name_looks[] = {
+    {"alice.hits", KEY_CELL, NULL, true, true, 0},
+    {"{alice}.hits", KEY_CELL, NULL, true, true, 0},
+    {"alice|#|.hits", KEY_CELL, NULL, true, true, 0},
+    {"alice.site", KEY_RECORD, NULL, true, true, 0},
+    {"7.hits", KEY_CELL, NULL, true, true, 0},
+    {"007.hits", KEY_CELL, NULL, true, true, 0},
+    {"123456789012345678901.hits", KEY_CELL, "123456789012345678901", false,
+        true, 0},
+    {LONG_NAME ".hits", KEY_CELL, LONG_NAME, false, true, 0},
+    {"{" LONG_NAME "}.hits", KEY_CELL, LONG_NAME, false, true, 0},
+    {LONG_NAME "|#|.hits", KEY_CELL, LONG_NAME, false, true, 0},
+    {"{{" LONG_NAME "}}.hits", KEY_CELL, "{" LONG_NAME "}", false, true, 0},
+    {"{" LONG_NAME ".hits", KEY_CELL, "{" LONG_NAME, false, true, 0},
+    {"{" LONG_NAME "}|#|.hits", KEY_CELL, "{" LONG_NAME "}", false, true, 0},
+    {LONG_NAME ".hits.hits", KEY_CELL, LONG_NAME ".hits", false, true, 0},
+    {LONG_NAME ".met:5", KEY_MEMBER, LONG_NAME, false, true, 0},
+    {"http://a.b/c:80.met:5", KEY_MEMBER, "http://a.b/c:80", false, true, 0},
+    {LONG_NAME ".met", KEY_MEMBER, LONG_NAME, false, true, ERR_NO_MEMBER},
+    {"\xff\x80.hits", KEY_CELL, "\xff\x80", false, true, 0},
+    {LONGEST ".hits", KEY_CELL, LONGEST, false, true, 0},
+    {LONGEST "x.hits", KEY_CELL, NULL, false, true, ERR_BAD_ID_NAME},
+    {".hits", KEY_CELL, NULL, false, true, ERR_BAD_ID_NAME},
+    {"{}.hits", KEY_CELL, NULL, false, true, ERR_BAD_ID_NAME},
+    {"|#|.hits", KEY_CELL, NULL, false, true, ERR_BAD_ID_NAME},
+    {"a b.hits", KEY_CELL, NULL, false, true, ERR_BAD_ID_NAME},
+    {"a\x7f.hits", KEY_CELL, NULL, false, true, ERR_BAD_ID_NAME},
+    {LONG_NAME ".hit", KEY_ITEM, NULL, false, false, 0},
+    {LONG_NAME ".hits:5", KEY_ITEM, NULL, false, false, 0},
+    {LONG_NAME ".met:x", KEY_ITEM, NULL, false, false, 0},
+    {"alice", KEY_ITEM, NULL, false, false, 0},
+    {"7.cntcm", KEY_CELL, NULL, true, false, 0},
+    {"alice.cntcm", KEY_ITEM, NULL, false, false, 0},
+};
+
+static struct schema *
+schema_with_names(void)
+{
+    struct schema *schema = weibo_schema();
+    edit_schema(&schema, "add counter site");
+    edit_schema(&schema, "add column site url primarykey=text");
+    edit_schema(&schema, "add column site hits");
+    edit_schema(&schema, "add column site met members=exact");
+    return schema;
+}
+
+static void
+expect_name(const struct key *key, const struct look_of_name *look)
+{
+    ck_assert_msg(key->kind == look->kind, "%s", look->text);
+    if (key->kind == KEY_ITEM || !key->target.counter->key_is_text) {
+        return;
+    }
+    ck_assert_int_eq(key_fault(key), look->err);
+    ck_assert_msg(key_has_name(key) == (look->name != NULL), "%s", look->text);
+    if (look->name != NULL) {
+        ck_assert_uint_eq(key->name_len, strlen(look->name));
+        ck_assert_mem_eq(key->name, look->name, key->name_len);
+    }
+    char name[OWN_DIGITS_MAX];
+    ck_assert(!look->is_own || own_id_name(key->id, name) > 0);
+}
+
+/* Each form of key, once and again: nothing of names is kept. */
+START_TEST(test_names)
+{
+    struct schema *schema = schema_with_names();
+    const struct schema_counter *site = schema_counter(schema, "site", 4);
+    struct key_names names = {0};
+    key_names_use(&names, schema);
+    ck_assert(names.has_faults);
+    for (size_t i = 0; i < 2 * COUNT_OF(name_looks); i++) {
+        const struct look_of_name *look = &name_looks[i / 2];
+        size_t len = strlen(look->text);
+        char *text = copy_of(look->text, len);
+        struct key key;
+        key_names_parse(&names, text, len, &key);
+        expect_name(&key, look);
+        if (look->is_dialect) {
+            ck_assert(!key_names_is_kept(&names, text, len, text + len, &key));
+            ck_assert(key_parse_dialect(site, text, len, &key));
+            expect_name(&key, look);
+        }
+        free(text);
+    }
+    schema_destroy(&schema);
+}
+END_TEST
+
+/* A word that is all name, and what names are written as. */
+START_TEST(test_words_of_names)
+{
+    static const char *const words[] = {"alice", "a.b.c@d", "7", LONG_NAME,
+        "http://a.b/c.html", LONG_NAME ".hits", LONG_NAME ".site", "{x}",
+        "{" LONG_NAME "}", LONG_NAME "|#|", "a.met:7", "a.met:x", "{a.hits",
+        "hits", ".hits", LONGEST};
+    struct schema *schema = schema_with_names();
+    const struct schema_counter *site = schema_counter(schema, "site", 4);
+    char out[NAME_BYTES_MAX + KEY_WORD_MORE];
+    struct key key;
+    uint64_t id;
+    ck_assert(key_parse_dialect(site, LONG_NAME, strlen(LONG_NAME), &key));
+    ck_assert(key.kind == KEY_RECORD && key_has_name(&key));
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        size_t len = strlen(words[i]);
+        bool is_own = own_id_of(words[i], len, &id);
+        for (unsigned c = 0; c < 2; c++) {
+            const struct schema_column *column =
+                c == 0 ? NULL : &site->column[0];
+            size_t n = key_put_word(site, column, words[i], len, out);
+            ck_assert_uint_le(n, len + KEY_WORD_MORE);
+            char *text = copy_of(out, n);
+            ck_assert(key_parse_dialect(site, text, n, &key));
+            ck_assert_int_eq(key.kind, c == 0 ? KEY_RECORD : KEY_CELL);
+            ck_assert_int_eq(key_fault(&key), 0);
+            if (is_own) {
+                ck_assert(!key_has_name(&key) && key.id == id);
+            } else {
+                ck_assert(key_has_name(&key) && key.name_len == len);
+                ck_assert_mem_eq(key.name, words[i], len);
+            }
+            free(text);
+        }
     }
     schema_destroy(&schema);
 }
@@ -430,6 +572,7 @@ main(void)
 {
     const TTest *const tests[] = {test_cells, test_near_misses, test_prefixes,
         test_bare_ids, test_near, test_lists, test_members,
-        test_members_in_dialect, test_follows_the_schema};
+        test_members_in_dialect, test_names, test_words_of_names,
+        test_follows_the_schema};
     return run_tests("key", tests, COUNT_OF(tests));
 }

@@ -501,6 +501,63 @@ check_about_log(const uint8_t *bytes, size_t len)
     ck_assert_uint_eq(n, 2);
 }
 
+/* Names come, one goes, and its number is given again. */
+static const struct {
+    unsigned shard;
+    uint32_t number;
+    const char *name;
+} named[] = {{0, 0, "a-name-that-is-no-id-by-itself"},
+    {63, 300, "https://example.com/?q=1&r=\xc3\xa4"}, {0, 0, ""},
+    {0, 0, "somebody@example.com"}, {4095, 0xffffffdf, "0123456789012345678"}};
+
+static void
+make_names_log(struct log_make *log)
+{
+    static const struct frame_file file = {.epoch = EPOCH,
+        .number = NUMBER,
+        .first_seq = FIRST_SEQ,
+        .before_end = 5000};
+    uint8_t payload[COUNT_OF(named) * ENTRY_NAME_BYTES_MAX];
+    size_t len = 0;
+
+    log_make_init(log, &file);
+    for (size_t i = 0; i < COUNT_OF(named); i++) {
+        len += entry_put_name(payload + len, named[i].shard, named[i].number,
+            named[i].name, strlen(named[i].name));
+    }
+    log_make_add(log, payload, len, FIRST_SEQ - 1);
+}
+
+static int
+see_names_batch(
+    void *context, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    unsigned *n = context;
+    struct entry_reader reader = {.at = payload, .end = payload + len};
+    struct entry entry;
+
+    ck_assert_uint_eq(seq, FIRST_SEQ);
+    for (; entry_has_next(&reader); ++*n) {
+        ck_assert_uint_lt(*n, COUNT_OF(named));
+        ck_assert(entry_next(&reader, &entry));
+        ck_assert_int_eq(entry.kind, ENTRY_NAME);
+        ck_assert_uint_eq(entry.named.shard, named[*n].shard);
+        ck_assert_uint_eq(entry.named.number, named[*n].number);
+        ck_assert_uint_eq(entry.named.len, strlen(named[*n].name));
+        ck_assert_mem_eq(entry.named.bytes, named[*n].name, entry.named.len);
+    }
+    return 0;
+}
+
+static void
+check_names_log(const uint8_t *bytes, size_t len)
+{
+    unsigned n = 0;
+
+    (void)read_log(bytes, len, see_names_batch, &n);
+    ck_assert_uint_eq(n, COUNT_OF(named));
+}
+
 START_TEST(test_today)
 {
     struct log_make log;
@@ -519,6 +576,9 @@ START_TEST(test_today)
     log_make_fini(&log);
     make_about_log(&log);
     check_about_log((const uint8_t *)log.bytes.data, log.bytes.len);
+    log_make_fini(&log);
+    make_names_log(&log);
+    check_names_log((const uint8_t *)log.bytes.data, log.bytes.len);
     log_make_fini(&log);
 }
 END_TEST
@@ -567,6 +627,12 @@ END_TEST
 START_TEST(test_version_1_with_members_of_about)
 {
     check_file(DATA_DIR "/log-v1-about", check_about_log);
+}
+END_TEST
+
+START_TEST(test_version_1_with_names)
+{
+    check_file(DATA_DIR "/log-v1-names", check_names_log);
 }
 END_TEST
 
@@ -635,6 +701,10 @@ make_files(const char *directory)
     ok = ok && write_file(directory, "log-v1-about", -1, &term.bytes, NULL) &&
         write_file(directory, "about", 1, &term.bytes, NULL);
     log_make_fini(&term);
+    make_names_log(&term);
+    ok = ok && write_file(directory, "log-v1-names", -1, &term.bytes, NULL) &&
+        write_file(directory, "names", 1, &term.bytes, NULL);
+    log_make_fini(&term);
     buf_fini(&payload);
     log_make_fini(&next);
     log_make_fini(&log);
@@ -647,7 +717,7 @@ main(int argc, char **argv)
     const TTest *const tests[] = {test_today, test_version_1,
         test_version_1_with_a_term, test_version_1_with_handovers,
         test_version_1_with_numbers_joined,
-        test_version_1_with_members_of_about};
+        test_version_1_with_members_of_about, test_version_1_with_names};
 
     if (argc == 3 && strcmp(argv[1], "--make") == 0) {
         return make_files(argv[2]);

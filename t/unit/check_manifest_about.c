@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Columns of members=about, and counters whose ids are names, in the manifest:
- * it has version 9 where there is one, with and without terms and handovers,
- * and nowhere else; what is written is read back, and damage is seen. */
+ * it has version 9 where there is one of the first, with and without terms and
+ * handovers, 10 where there is one of the second or names are left, and neither
+ * else; what is written is read back, and damage is seen. */
 #include "wal/manifest.h"
 
 #include "unit/manifest_help.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 9 };
+enum { VERSION = 9, VERSION_TEXT = 10 };
 
 static const struct schema_counter weibo = {.name = {5, "weibo"},
     .key_name = {3, "wid"},
@@ -81,6 +82,35 @@ manifest_names(struct manifest *manifest)
     manifest->counter[0].key_is_text = true;
 }
 
+/* Names are left, of counters that have gone. */
+static void
+manifest_left(struct manifest *manifest)
+{
+    make(manifest, false, true);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct images_entry names = {.counter = 0,
+            .shard =
+                (uint16_t)(manifest->shards + 1 + i * (manifest->shards - 1)),
+            .first_row = 16 << 10,
+            .last_row = (80 << 10) - 1,
+            .history = manifest_writer(manifest),
+            .seq = 7 + i,
+            .file = 3,
+            .offset = 64 + 4096 * i,
+            .len = 4000,
+            .n = 500};
+        ck_assert_int_eq(images_add(&manifest->images, &names), 0);
+    }
+}
+
+/* What is in t/data/manifest-v10. */
+static void
+manifest_text(struct manifest *manifest)
+{
+    manifest_left(manifest);
+    manifest->counter[0].key_is_text = true;
+}
+
 static void
 manifest_moved(struct manifest *manifest)
 {
@@ -98,13 +128,16 @@ check_same(const struct manifest *a, const struct manifest *b)
         a->counter, b->counter, a->n_counters * sizeof *a->counter);
     ck_assert_uint_eq(a->terms.n, b->terms.n);
     ck_assert_uint_eq(a->handovers.n, b->handovers.n);
+    ck_assert_uint_eq(a->images.n, b->images.n);
 }
 
-START_TEST(test_version_9_only_where_it_is_needed)
+START_TEST(test_versions_only_where_they_are_needed)
 {
     expect_version(manifest_about, VERSION, check_same);
     expect_version(manifest_alone, VERSION, check_same);
-    expect_version(manifest_names, VERSION, check_same);
+    expect_version(manifest_names, VERSION_TEXT, check_same);
+    expect_version(manifest_left, VERSION_TEXT, check_same);
+    expect_version(manifest_text, VERSION_TEXT, check_same);
     expect_version(manifest_moved, 8, check_same);
 }
 END_TEST
@@ -113,6 +146,7 @@ START_TEST(test_damage)
 {
     expect_damage_is_seen(manifest_about);
     expect_damage_is_seen(manifest_alone);
+    expect_damage_is_seen(manifest_text);
 }
 END_TEST
 
@@ -123,10 +157,17 @@ START_TEST(test_golden)
 }
 END_TEST
 
+/* The same of version 10. */
+START_TEST(test_golden_text)
+{
+    expect_golden(DATA_DIR "/manifest-v10", manifest_text, check_same);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *test[] = {
-        test_version_9_only_where_it_is_needed, test_damage, test_golden};
+    const TTest *test[] = {test_versions_only_where_they_are_needed,
+        test_damage, test_golden, test_golden_text};
     return run_tests("manifest_about", test, COUNT_OF(test));
 }

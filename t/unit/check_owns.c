@@ -320,6 +320,64 @@ START_TEST(test_hashes)
 }
 END_TEST
 
+/* Names: what the C library's hashes make of them, bytes above 127 included. */
+static const char *const some_names[] = {
+    "anna", "http://example.com/a?b=c", "M\xc3\xbcller", "\x80\xff", "007"};
+
+static const struct {
+    const char *hash;
+    uint32_t of[COUNT_OF(some_names)];
+} name_rows[] = {
+    {"crc32", {0x215c, 0x5643, 0x6c47, 0x5758, 0x3cd1}},
+    {"crc32a", {0x215cbeb7, 0xd6439325, 0x6c47b7c5, 0x57586539, 0xbcd1af7e}},
+    {"fnv1a_64", {0xb55aa4bb, 0xd3f3d809, 0xee57afdc, 0xb58758e0, 0x1d60f22e}},
+    {"fnv1a_32", {0xc9cce27b, 0xd8e24c69, 0xf48a353c, 0x945dce20, 0xe2cb360e}},
+    {"md5", {0x389e0fa7, 0x065d40fd, 0xa7c05be3, 0x0a5824e2, 0x5eb1949e}},
+    {"one_at_a_time",
+        {0xd02db6ae, 0xca4f0f88, 0xeebb84e6, 0x00d2360d, 0xd80ec868}},
+};
+
+START_TEST(test_ids_that_are_names)
+{
+    char text[64];
+    ck_assert_uint_eq(COUNT_OF(name_rows), KEYHASH_COUNT);
+    for (size_t i = 0; i < COUNT_OF(name_rows); i++) {
+        snprintf(text, sizeof text, "%s:2/7", name_rows[i].hash);
+        struct owns *owns = make(text);
+        ck_assert(owns_takes_names(owns));
+        for (size_t n = 0; n < COUNT_OF(some_names); n++) {
+            uint32_t server = name_rows[i].of[n] % 7;
+            size_t len = strlen(some_names[n]);
+            ck_assert_msg(
+                owns_server_of_name(owns, some_names[n], len) == server,
+                "%s of name %zu", name_rows[i].hash, n);
+            ck_assert(
+                owns_has_name(owns, some_names[n], len) == (server == 2));
+        }
+        owns_destroy(&owns);
+    }
+}
+END_TEST
+
+/* A name of digits is where the number is; modulo has no names. */
+START_TEST(test_names_of_digits)
+{
+    char text[256], digits[24];
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        snprintf(text, sizeof text, "%s:1/3\n%s", rows[i].rule, rows[i].list);
+        struct owns *owns = make(text);
+        bool takes = strncmp(rows[i].rule, "modulo", 6) != 0;
+        ck_assert(owns_takes_names(owns) == takes);
+        for (size_t n = 0; n < COUNT_OF(some_ids) + 40; n++) {
+            int len = snprintf(digits, sizeof digits, "%" PRIu64, id_of(n));
+            ck_assert(owns_has_name(owns, digits, (size_t)len) ==
+                (takes && owns_has(owns, id_of(n))));
+        }
+        owns_destroy(&owns);
+    }
+}
+END_TEST
+
 /* Messages of RFC 1321, and of lengths around those of a block. */
 START_TEST(test_md5)
 {
@@ -374,6 +432,7 @@ main(void)
 {
     const TTest *const tests[] = {test_rows, test_on_a_point, test_weights,
         test_names, test_forms, test_faults, test_rule_alone, test_long_names,
-        test_many, test_hashes, test_md5, test_crc32};
+        test_many, test_hashes, test_ids_that_are_names, test_names_of_digits,
+        test_md5, test_crc32};
     return run_tests("owns", tests, COUNT_OF(tests));
 }

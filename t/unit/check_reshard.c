@@ -122,6 +122,19 @@ take(void)
     return got.data;
 }
 
+/* Counters that go by no rule, or cannot be told one by one. */
+START_TEST(test_cannot_be_moved)
+{
+    struct schema_counter counter =
+        *schema_counter(schema, "user", strlen("user"));
+    counter.key_is_text = true;
+    payload_len = entry_put_counter(payload, &counter, 40);
+    ck_assert(!reshard_lines_learn(&lines, payload, payload_len));
+    ck_assert_ptr_nonnull(
+        strstr(lines.why, "counter user cannot be moved: its ids are names"));
+}
+END_TEST
+
 START_TEST(test_cells)
 {
     learn();
@@ -509,6 +522,7 @@ main(void)
 {
     TCase *tcase = tcase_create("reshard");
     tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, test_cannot_be_moved);
     tcase_add_test(tcase, test_cells);
     tcase_add_test(tcase, test_record);
     tcase_add_test(tcase, test_members);

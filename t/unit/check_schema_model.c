@@ -243,6 +243,48 @@ edit_add_members(struct run *run, char *line)
     return model_add_column(&run->model, counter, want, counts);
 }
 
+static uint64_t
+draw_memory(struct run *run)
+{
+    return SCHEMA_MEMORY_MIN +
+        run->random % (SCHEMA_MEMORY_MAX - SCHEMA_MEMORY_MIN + 1);
+}
+
+/* Members that may be wrong. */
+static int
+edit_add_about(struct run *run, char *line)
+{
+    int counter = draw_counter(run);
+    int counts =
+        draw(run, 4) == 0 ? NOTHING : draw_source(run, counter, false);
+    struct model_column want = {.name = draw_name(run),
+        .suffix = draw(run, 2) ? draw_name(run) : NOTHING,
+        .unread = NOTHING,
+        .kind = SCHEMA_ABOUT,
+        .max = 1,
+        .flags = draw(run, 3),
+        .member_bits = 16 + draw(run, 33),
+        .value_bits = 1,
+        .error = 20 + draw(run, 981),
+        .memory = draw_memory(run)};
+    int len = snprintf(line, LINE_MAX,
+        "n%d n%d members=about memory=%llu error=%u flags=%u member=%u",
+        counter, want.name, (unsigned long long)want.memory, want.error,
+        want.flags, want.member_bits);
+
+    if (want.suffix != NOTHING) {
+        len += snprintf(
+            line + len, (size_t)(LINE_MAX - len), " suffix=n%d", want.suffix);
+    }
+    if (counts != NOTHING) {
+        snprintf(line + len, (size_t)(LINE_MAX - len), " counts=n%d", counts);
+    }
+    if (want.suffix == want.name) {
+        want.suffix = NOTHING;
+    }
+    return model_add_column(&run->model, counter, want, counts);
+}
+
 static int
 edit_add_column(struct run *run, char *line)
 {
@@ -274,8 +316,19 @@ static int
 edit_change_column(struct run *run, char *line)
 {
     int counter = draw_counter(run), name = draw_name(run), n;
-    struct model_change change = {NOTHING, NOTHING, NOTHING, NOTHING};
+    struct model_change change = {NOTHING, NOTHING, NOTHING, NOTHING, 0};
 
+    bool of_memory = draw(run, 8) == 0;
+
+    if (of_memory) { /* of what has memory, mostly */
+        struct model_counter *it = model_find(&run->model, counter);
+
+        for (int i = 0; it != NULL && i < it->n_columns; i++) {
+            bool is_about = it->column[i].kind == SCHEMA_ABOUT;
+
+            name = is_about || draw(run, 4) == 0 ? it->column[i].name : name;
+        }
+    }
     n = snprintf(line, LINE_MAX, "n%d n%d", counter, name);
     if (draw(run, 2) == 0) {
         change.name = draw_name(run);
@@ -290,6 +343,11 @@ edit_change_column(struct run *run, char *line)
         change.hint = (int)draw(run, SCHEMA_BITS_MAX);
         n += snprintf(
             line + n, (size_t)(LINE_MAX - n), " hint=%d", change.hint);
+    }
+    if (of_memory) {
+        change.memory = draw_memory(run);
+        n += snprintf(line + n, (size_t)(LINE_MAX - n), " memory=%llu",
+            (unsigned long long)change.memory);
     }
     if (n < LINE_MAX && (draw(run, 4) == 0 || strchr(line, '=') == NULL)) {
         change.suffix = draw_name(run);
@@ -335,8 +393,10 @@ edit_both(struct run *run, struct schema **old)
         expected = edit_add_column(run, line);
     } else if (dice < 82) {
         expected = edit_add_kind(run, line);
-    } else if (dice < 90) {
+    } else if (dice < 86) {
         expected = edit_add_members(run, line);
+    } else if (dice < 90) {
+        expected = edit_add_about(run, line);
     } else if (dice < 94) {
         op = SCHEMA_CHANGE_COLUMN;
         expected = edit_change_column(run, line);
@@ -412,6 +472,8 @@ check_counter(
         ck_assert_uint_eq(column->value_bits, want->value_bits);
         ck_assert_uint_eq(column->counts, want->counts);
         ck_assert_uint_eq(column->pairs, want->pairs);
+        ck_assert_uint_eq(column->error, want->error);
+        ck_assert_uint_eq(column->memory, want->memory);
     }
 }
 
@@ -578,6 +640,8 @@ START_TEST(test_random_edits)
     ck_assert_int_gt(run.answers[ERR_NAME_TAKEN], 0);
     if (run.mixture.n_names == 8) {
         ck_assert_int_gt(run.answers[ERR_CHANGE_KEY], 0);
+    }
+    if (run.mixture.n_names == 200) {
         ck_assert_int_gt(run.answers[ERR_CHANGE_DOWN], 0);
     }
     if (run.mixture.n_names == 80 || run.mixture.n_names == 200) {
@@ -587,9 +651,11 @@ START_TEST(test_random_edits)
         ck_assert_int_gt(run.answers[ERR_NO_FOLLOWED], 0);
         ck_assert_int_gt(run.answers[ERR_FOLLOW_COLD], 0);
         ck_assert_int_gt(run.answers[ERR_BAD_COUNTS], 0);
+        ck_assert_int_gt(run.answers[ERR_NOT_ABOUT], 0);
         ck_assert_int_gt(run.answers[ERR_IN_USE], 0);
     }
     if (run.mixture.n_counter_names == 2) {
+        ck_assert_int_gt(run.answers[ERR_ABOUT_SOURCE], 0);
         ck_assert_int_gt(run.answers[ERR_TOO_MANY_COLUMNS], 0);
     }
     if (run.mixture.n_names == 1200) {
