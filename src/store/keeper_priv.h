@@ -37,8 +37,8 @@ bool keeper__has_handovers(const struct keeper *keeper);
  * entry's batch; it stays as it is where none was needed. 0; ERR_NOT_PRIMARY,
  * ERR_MANY_HANDOVERS, ERR_NAMES_RULE where a counter's ids are names, which are
  * handed over by no rule, ERR_NO_MEMORY, or what is wrong with the log: nothing
- * has changed. Takes edit_lock itself; waits for changes under way, a second or so
- * where they wait for room. The keeper's thread. */
+ * has changed. Takes edit_lock itself; waits for changes under way, a second
+ * or so where they wait for room. The keeper's thread. */
 int keeper__hand_over(
     struct keeper *keeper, const struct moved_one *one, uint64_t *seq);
 

@@ -77,7 +77,7 @@ static const struct parsed parsed[] = {
     {ERR_KEY_WIDTH, "add column u k primarykey forget=1"},
     {ERR_KEY_WIDTH, "add column u k primarykey follows=n"},
     /* a word that is not known yet */
-    {ERR_BAD_OPTION, "add column u k primarykey=text"},
+    {ERR_BAD_OPTION, "add column u k primarykey=word"},
     {0, "add counter u cold=never"},
     {0, "add counter u cold=never cold_after=0 maxjump=7"},
     {ERR_COLD_AFTER, "add counter u cold=never cold_after=1"},
