@@ -148,9 +148,12 @@ struct store {
     const struct store_calls *calls;
     struct items *items; /* owned by the store; see items/items.h */
     struct names *names; /* likewise; see names/names.h */
-    /* Goes up before names are taken out of those that are numbered; two times
-     * are STORE_NAMES_PAUSE_S apart at least, and a number is taken out once
-     * between them at most. */
+    /* Goes up for each name that is taken out, before its number is given
+     * again. */
+    const _Atomic uint64_t *names_dropped;
+    /* Goes up before the first of a round of these; two rounds are
+     * STORE_NAMES_PAUSE_S apart at least, and a number is taken out once in
+     * each at most. */
     const _Atomic uint64_t *names_rounds;
     struct qsbr *qsbr; /* owned by the store; readers register here */
     _Atomic(const struct schema *) *schema; /* the published one */

@@ -212,12 +212,27 @@ match(const struct schema_counter *counter, const uint32_t *serial, unsigned n,
     }
 }
 
+/* The name that such an id is by itself; the log and the images have those of
+ * others. */
+static void
+add_own_name(
+    struct dump *dump, const struct schema_counter *counter, uint64_t id)
+{
+    char name[OWN_DIGITS_MAX];
+    size_t len = counter->key_is_text ? own_id_name(id, name) : 0;
+    if (len > 0) {
+        buf_addf(&dump->text, "name %" PRIu64 " %.*s", id, (int)len, name);
+        end_line(dump);
+    }
+}
+
 static void
 add_record(struct dump *dump, const struct schema_counter *counter,
     uint64_t id, const uint64_t *const *code, const int *at, size_t row)
 {
-    size_t start = dump->text.len;
     bool has_any = false;
+    add_own_name(dump, counter, id);
+    size_t start = dump->text.len;
     buf_addf(&dump->text, "record %s %" PRIu64, counter->name.text, id);
     for (unsigned i = 0; i < counter->n_columns; i++) {
         if (!schema_is_in_record(&counter->column[i])) {
@@ -586,6 +601,8 @@ add_cells(struct dump *dump, const struct entry_cells *cells, uint64_t seq)
         }
         if (counter == NULL) {
             counter = place->counter;
+            add_own_name(dump, counter, cells->id);
+            start = dump->text.len;
             buf_addf(&dump->text, "%s %s %" PRIu64, is_past ? "old" : "cells",
                 counter->name.text, cells->id);
             head = dump->text.len;

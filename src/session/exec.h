@@ -156,9 +156,9 @@ struct job {
             struct list_reading reading; /* the next one, begun or not */
             struct slot_name name[EXEC_SLICE_KEYS_MAX]; /* n_names */
             uint32_t name_bytes;                        /* of name_text */
-            uint64_t names_rounds; /* of the store, when they were looked up
-                                    * ... */
-            uint64_t names_s;      /* ... and exec__now_s then */
+            /* of the store, when they were looked up ... */
+            uint64_t names_rounds, names_dropped;
+            uint64_t names_s;                 /* ... and exec__now_s then */
             char name_text[EXEC_NAMES_BYTES]; /* theirs, one behind the
                                                * other */
         };

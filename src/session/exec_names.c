@@ -56,12 +56,20 @@ ask(const struct job *job, struct names_ask ask[EXEC_SLICE_KEYS_MAX])
     names_find(job->session->executor->store->names, ask, job->n_names);
 }
 
+/* acquire, both: what is looked up behind it is as new */
+
 static uint64_t
 rounds_of(const struct session *session)
 {
-    /* acquire: what is looked up behind it is as new as that round */
     return atomic_load_explicit(
         session->executor->store->names_rounds, memory_order_acquire);
+}
+
+static uint64_t
+dropped_of(const struct session *session)
+{
+    return atomic_load_explicit(
+        session->executor->store->names_dropped, memory_order_acquire);
 }
 
 void
@@ -70,6 +78,7 @@ exec_get__find_names(struct session *session)
     struct names_ask found[EXEC_SLICE_KEYS_MAX];
     struct job *job = session->job;
     job->names_rounds = rounds_of(session);
+    job->names_dropped = dropped_of(session);
     job->names_s = exec__now_s(session);
     ask(job, found);
     for (unsigned i = 0; i < job->n_names; i++) {
@@ -106,12 +115,11 @@ exec_get__look_for_names(struct session *session)
 {
     struct names_ask found[EXEC_SLICE_KEYS_MAX];
     struct job *job = session->job;
-    if (rounds_of(session) == job->names_rounds) {
-        /* nothing was taken out that was there, or once, and came again */
-        job->n_names = 0;
+    if (dropped_of(session) == job->names_dropped) {
+        job->n_names = 0; /* none was taken out: mostly it has not waited */
         return;
     }
-    bool is_late =
+    bool is_late = rounds_of(session) != job->names_rounds &&
         exec__now_s(session) - job->names_s >= STORE_NAMES_PAUSE_S - 1;
     ask(job, found);
     for (unsigned i = 0; i < job->n_names; i++) {

@@ -125,9 +125,9 @@ drop(void *context, unsigned shard)
     for (unsigned i = 0; i < page->n; i++) {
         if (!page->is_alive[i] &&
             names_drop(walk->config.names, shard, page->number[i])) {
-            /* relaxed: a number that orders nothing */
+            /* release: see struct store; the number rests still */
             atomic_fetch_add_explicit(
-                walk->config.dropped, 1, memory_order_relaxed);
+                walk->config.dropped, 1, memory_order_release);
         }
     }
 }

@@ -45,6 +45,7 @@ store_names__create(struct real_store *real, const struct store_config *config,
     names->account.beside =
         engine_share_budget(real->engine, &names->account.used_bytes);
     real->store.names_rounds = &real->names_rounds;
+    real->store.names_dropped = &real->names_dropped;
     return 0;
 }
 

@@ -35,9 +35,9 @@ struct real_store {
     _Atomic(const struct schema *) schema;
     _Atomic(const struct moved *) moved;
     struct engine *engine;
-    struct abouts *abouts;          /* the columns of members=about */
-    _Atomic uint64_t names_rounds;  /* struct store has its address */
-    _Atomic uint64_t names_dropped; /* by the gardener */
+    struct abouts *abouts; /* the columns of members=about */
+    _Atomic uint64_t names_rounds, names_dropped; /* struct store has their
+                                                   * addresses */
     struct producers producers;
     struct keeper keeper;
     struct dumper dumper;

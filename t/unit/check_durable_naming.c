@@ -701,6 +701,7 @@ START_TEST(test_dump)
         ck_assert(ask.found && !ask.is_own);
         id[i] = ask.id;
     }
+    set(&model, 4, ++model.last);
     ck_assert_int_eq(rig_close(rig), 0);
     const struct dump_config config = {.disk = rig->data.disk,
         .logger = &rig->logger,
@@ -717,6 +718,7 @@ START_TEST(test_dump)
             line, sizeof line, "page %llu ", (unsigned long long)id[i]);
         EXPECT(strstr(out.data, line) != NULL, "%s: %s", line, out.data);
     }
+    EXPECT(strstr(out.data, " short4\n") != NULL, "its own id: %s", out.data);
     buf_fini(&out);
     ck_assert_int_eq(rig_open(rig), 0);
     look_up_column(&model);
