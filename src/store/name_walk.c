@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A pass goes through the names of all shards. What has no record in any
  * counter whose ids are names, as a look without a lock says, is looked at
- * again under the shard's lock, where no change of it is under way, and taken out if
- * that is still so. A change that has looked the name up before looks again
- * under the lock (engine/naming.h); who reads has its number until it is
+ * again under the shard's lock, where no change of it is under way, and taken
+ * out if that is still so. A change that has looked the name up before looks
+ * again under the lock (engine/naming.h); who reads has its number until it is
  * quiescent.
  *
  * A name stays while its row is in a segment, which may have a record, and
