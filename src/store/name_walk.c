@@ -3,13 +3,13 @@
  * counter whose ids are names, as a look without a lock says, is looked at
  * again under the shard's lock, where no change of it is under way, and taken
  * out if that is still so. A change that has looked the name up before looks
- * again under the lock (engine/naming.h); who reads has its number until it
- * is quiescent.
+ * again under the lock (engine/naming.h); who reads has its number until it is
+ * quiescent.
  *
  * A name stays while its row is in a segment, which may have a record, and
  * while there is a dump, which shows names behind the records that it has
- * copied. A dump that begins meanwhile copies a shard after the look at it,
- * or is seen. */
+ * copied. A dump that begins meanwhile copies a shard after the look at it, or
+ * is seen. */
 #include "store/name_walk.h"
 
 #include "base/assert.h"
