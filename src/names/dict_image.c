@@ -141,24 +141,40 @@ dict_begin_load(struct dict *dict)
     dict->rest.qsbr = NULL;
 }
 
-int
-dict_end_load(struct dict *dict, struct qsbr *qsbr, uint32_t *number)
+/* The first name from n_checked on that has two numbers, of which *number is
+ * the larger; false: there is none. */
+static bool
+find_twice(struct dict *dict, uint32_t *number)
 {
     char name[NAME_ROOM_BYTES];
-    name_rest_collect(&dict->rest);
-    dict->is_loading = false;
-    dict->rest.qsbr = qsbr;
-    for (*number = 0; dict->has_twice && dict_next(dict, number);
-         (*number)++) {
+    for (*number = dict->n_checked; dict_next(dict, number); (*number)++) {
         size_t len = dict_name(dict, *number, name);
         uint64_t hash = dict_hash(dict->key, name, len);
         uint32_t found = dict__find(dict, name, len, hash);
         if (found != *number) {
+            dict->n_checked = *number;
             *number = found > *number ? found : *number;
-            return ERR_CORRUPT;
+            return true;
         }
     }
-    dict->has_twice = false;
+    return false;
+}
+
+/* Called again it goes on where it was. Which of two numbers is found may have
+ * changed meanwhile, so at the end all are looked at once more. */
+int
+dict_end_load(struct dict *dict, struct qsbr *qsbr, uint32_t *number)
+{
+    name_rest_collect(&dict->rest);
+    dict->is_loading = false;
+    dict->rest.qsbr = qsbr;
+    while (dict->has_twice) {
+        if (find_twice(dict, number)) {
+            return ERR_CORRUPT;
+        }
+        dict->has_twice = dict->n_checked > 0;
+        dict->n_checked = 0;
+    }
     return 0;
 }
 

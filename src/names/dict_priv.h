@@ -28,6 +28,7 @@ struct dict {
     struct dict_free free;
     uint64_t lost;
     bool is_loading, has_twice; /* a name had another number when it came */
+    uint32_t n_checked;         /* where dict_end_load goes on */
 };
 
 static inline uint32_t

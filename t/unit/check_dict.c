@@ -496,6 +496,33 @@ START_TEST(test_load)
 }
 END_TEST
 
+/* Each name has two numbers; the larger ones are said one after the other,
+ * without a new look at all names for each. */
+START_TEST(test_twice)
+{
+    enum { SOME = 50000 };
+    struct rig rig;
+    char name[NAME_ROOM_BYTES];
+    uint32_t number;
+    unsigned n = 0;
+    rig_init(&rig);
+    dict_begin_load(rig.dict);
+    for (unsigned i = 0; i < 2 * SOME; i++) {
+        size_t len = name_of(i % SOME, name);
+        ck_assert_int_eq(dict_add_at(rig.dict, i, name, len), 0);
+    }
+    while (dict_end_load(rig.dict, &rig.qsbr, &number) == ERR_CORRUPT) {
+        ck_assert_uint_ge(number, SOME);
+        ck_assert(dict_remove(rig.dict, number));
+        n++;
+    }
+    ck_assert_uint_eq(n, SOME);
+    ck_assert_uint_eq(dict_counts(rig.dict).names, SOME);
+    dict_verify(rig.dict);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -509,5 +536,6 @@ main(void)
     tcase_add_test(tcase, test_known_key);
     tcase_add_test(tcase, test_same_memory);
     tcase_add_test(tcase, test_load);
+    tcase_add_test(tcase, test_twice);
     return run_case("dict", tcase);
 }
