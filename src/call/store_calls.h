@@ -153,7 +153,8 @@ struct store {
     const _Atomic uint64_t *names_dropped;
     /* Goes up before the first of a round of these; two rounds are
      * STORE_NAMES_PAUSE_S apart at least, and a number is taken out once in
-     * each at most. */
+     * each at most. On a replica it goes up by two, and they may follow at
+     * once. */
     const _Atomic uint64_t *names_rounds;
     struct qsbr *qsbr; /* owned by the store; readers register here */
     _Atomic(const struct schema *) *schema; /* the published one */

@@ -11,7 +11,8 @@
  * another id by then was without a record at some moment since. One that has
  * the same id had it all the time, or was taken out once and came again, unless
  * it has been taken out twice, between which another one may have had the id:
- * that takes STORE_NAMES_PAUSE_S at least, after which nothing is said of it.
+ * that takes STORE_NAMES_PAUSE_S at least, or another round on a replica, after
+ * which nothing is said of it.
  *
  * The names of changes are looked up likewise, so that the memory of their
  * records can be asked for; what counts is what the engine finds under the lock
@@ -119,8 +120,10 @@ exec_get__look_for_names(struct session *session)
         job->n_names = 0; /* none was taken out: mostly it has not waited */
         return;
     }
-    bool is_late = rounds_of(session) != job->names_rounds &&
-        exec__now_s(session) - job->names_s >= STORE_NAMES_PAUSE_S - 1;
+    uint64_t n_rounds = rounds_of(session) - job->names_rounds;
+    bool is_late = n_rounds > 1 ||
+        (n_rounds == 1 &&
+            exec__now_s(session) - job->names_s >= STORE_NAMES_PAUSE_S - 1);
     ask(job, found);
     for (unsigned i = 0; i < job->n_names; i++) {
         const struct slot_name *it = &job->name[i];

@@ -252,6 +252,29 @@ apply_name(struct applier *it, const struct entry_name *name)
     return err;
 }
 
+/* Takes a name out, and tells gets that wait for the disk meanwhile. A round of
+ * the primary goes up from shard to shard and number to number, so what does
+ * not is of the next one. How long it is after the one before is not known
+ * here, for a replica that is behind is quicker: so it counts as two. */
+static int
+take_out(struct applier *it, const struct entry_name *name)
+{
+    uint64_t at = ((uint64_t)name->shard << 32 | name->number) + 1;
+    /* what is gathered may be of the id whose name goes */
+    int err = flush(it);
+    if (err != 0) {
+        return err;
+    }
+    if (at <= it->gone_at) {
+        /* release, here and below: see struct store */
+        atomic_fetch_add_explicit(it->names_rounds, 2, memory_order_release);
+    }
+    it->gone_at = at;
+    err = apply_name(it, name);
+    atomic_fetch_add_explicit(it->names_dropped, 1, memory_order_release);
+    return err;
+}
+
 static int
 apply_entry(struct applier *it, const struct entry *entry)
 {
@@ -289,9 +312,8 @@ apply_entry(struct applier *it, const struct entry *entry)
         qsbr_offline(&it->reader);
         return 0;
     case ENTRY_NAME:
-        /* what is gathered may be of the id whose name goes */
-        err = entry->named.len == 0 ? flush(it) : 0;
-        return err == 0 ? apply_name(it, &entry->named) : err;
+        return entry->named.len == 0 ? take_out(it, &entry->named)
+                                     : apply_name(it, &entry->named);
     case ENTRY_ABOUT_ROLLED:
         do {
             err = durable_about_roll(it->durable, &entry->rolled);

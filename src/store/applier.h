@@ -32,6 +32,8 @@ struct applier {
     struct producers *producers;
     struct keeper *keeper; /* edits are made as its own */
     struct cold *cold;
+    _Atomic uint64_t *names_dropped, *names_rounds; /* struct store's; see
+                                                     * take_out */
     /* ---- */
     uint32_t magic; /* APPLIER_MAGIC, while it runs */
     pthread_t thread;
@@ -45,6 +47,7 @@ struct applier {
     _Atomic bool is_stopping;
     /* the thread's: */
     struct qsbr_reader reader;
+    uint64_t gone_at; /* shard and number of the last name that went, + 1 */
     struct recover_schema places; /* schema is the published one, not owned */
     uint8_t pair_bits[SCHEMA_COUNTERS_MAX]; /* by slot: of counters of pairs,
                                              * else 0 */

@@ -38,7 +38,9 @@ store__begin_to_follow(struct real_store *real)
         .durable = &real->durable,
         .producers = &real->producers,
         .keeper = &real->keeper,
-        .cold = &real->tier.cold};
+        .cold = &real->tier.cold,
+        .names_dropped = &real->names_dropped,
+        .names_rounds = &real->names_rounds};
     int err = applier_start(&real->applier);
     real->has_applier = err == 0;
     return err;

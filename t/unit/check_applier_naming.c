@@ -233,9 +233,66 @@ START_TEST(test_readers)
 }
 END_TEST
 
+static unsigned
+shard_of(const struct pair *pair, uint64_t id)
+{
+    const struct real_store *real =
+        (const struct real_store *)pair->primary.store;
+    unsigned shard;
+    uint64_t row;
+    engine_row(real->engine, id, &shard, &row);
+    return shard;
+}
+
+static void
+expect_told(struct rig *rig, uint64_t dropped, uint64_t rounds)
+{
+    ck_assert_uint_eq(*rig->store->names_dropped, dropped);
+    ck_assert_uint_eq(*rig->store->names_rounds, rounds);
+}
+
+/* Gets that wait for the disk are told of names that go, and of rounds: a
+ * number that goes once more is of another one. */
+static void
+expect_told_of_rounds(struct model *model, unsigned other)
+{
+    struct pair *pair = &model->pair;
+    expect_told(&pair->replica, 0, 0);
+    change(model, &pair->primary, 0, true);
+    catch_up(pair);
+    expect_told(&pair->replica, 1, 0);
+    change(model, &pair->primary, other, false);
+    catch_up(pair);
+    expect_told(&pair->replica, 1, 0);
+    change(model, &pair->primary, other, true);
+    catch_up(pair);
+    expect_told(&pair->replica, 2, 2);
+}
+
+START_TEST(test_told)
+{
+    static struct model model;
+    struct pair *pair = &model.pair;
+    unsigned other = 0;
+    begin(&model);
+    change(&model, &pair->primary, 0, false);
+    catch_up(pair);
+    uint64_t id = ask_for(&pair->primary, 0).id;
+    /* another one that gets its number when it is gone */
+    do {
+        other++;
+        ck_assert_uint_lt(other, NAMES);
+    } while (shard_of(pair, ask_for(&pair->primary, other).id) !=
+        shard_of(pair, id));
+    expect_told_of_rounds(&model, other);
+    expect_same(&model);
+    pair_fini(pair);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_naming, test_readers};
+    const TTest *const tests[] = {test_naming, test_readers, test_told};
     return run_tests("applier_naming", tests, COUNT_OF(tests));
 }
