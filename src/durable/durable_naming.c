@@ -142,9 +142,8 @@ load_one(void *context, const uint8_t *bytes, size_t n)
 }
 
 static void
-load_image(void *context, const struct images_entry *entry)
+load_image(struct load *load, const struct images_entry *entry)
 {
-    struct load *load = context;
     struct durable *durable = load->it->durable;
     const struct manifest *manifest = load->it->manifest;
     struct image image;
@@ -169,6 +168,16 @@ load_image(void *context, const struct images_entry *entry)
     }
 }
 
+static void
+load_entry(void *context, const struct images_entry *entry)
+{
+    struct load *load = context;
+    load_image(load, entry);
+    if (load->it->passes_damage && load->err != ERR_NO_MEMORY) {
+        load->err = 0;
+    }
+}
+
 struct durable_naming
 durable__naming(struct durable *durable)
 {
@@ -190,7 +199,7 @@ durable_naming_load(const struct durable_naming *it)
         return 0;
     }
     names_begin_load(it->names);
-    images_each(&it->manifest->images, load_image, &load);
+    images_each(&it->manifest->images, load_entry, &load);
     recover_reader_fini(&load.reader);
     return load.err;
 }

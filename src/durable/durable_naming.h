@@ -53,6 +53,7 @@ struct durable_naming {
     struct disk *disk;
     struct logger *logger;
     struct durable *durable; /* NULL: it is not given up */
+    bool passes_damage;      /* images that cannot be read are left out */
 };
 
 /* One after the other: loads images; then what an entry says, which an image

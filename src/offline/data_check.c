@@ -347,8 +347,8 @@ check_all(struct check *check, struct buf *out)
     check->err = check->err == 0 ? err : check->err;
     images_each(&check->manifest.images, check_image, check);
     if (check->err == 0) {
-        check->err = data_names_begin(
-            &check->named, &check->manifest, check->disk, check->logger);
+        check->err = data_names_begin(&check->named, &check->manifest,
+            check->disk, check->logger, false);
     }
     check->terms = check->manifest.terms;
     check->handovers = check->manifest.handovers;

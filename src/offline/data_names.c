@@ -19,7 +19,7 @@ id_fn(const void *context, unsigned shard, uint64_t row)
 
 int
 data_names_begin(struct data_names *it, const struct manifest *manifest,
-    struct disk *disk, struct logger *logger)
+    struct disk *disk, struct logger *logger, bool passes_damage)
 {
     const struct engine_config engine = {.shards = manifest->shards,
         .seed = manifest->seed,
@@ -28,6 +28,7 @@ data_names_begin(struct data_names *it, const struct manifest *manifest,
                                   .manifest = manifest,
                                   .disk = disk,
                                   .logger = logger,
+                                  .passes_damage = passes_damage,
                               }};
     int err = engine_create(&engine, &it->engine);
     if (err == 0) {

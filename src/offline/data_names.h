@@ -4,6 +4,8 @@
 
 #include "durable/durable_naming.h"
 
+#include <stdbool.h>
+
 /* The names of a directory that no server has open, as a start would have them.
  * One thread. All zero: there are none yet. */
 struct data_names {
@@ -11,10 +13,11 @@ struct data_names {
     struct engine *engine; /* owned; knows where ids are */
 };
 
-/* Loads the images that the manifest names, which stays. 0; ERR_NO_MEMORY, or
- * an error of durable_naming_load, and nothing is kept. */
+/* Loads the images that the manifest names, which stays; passes_damage: but for
+ * those that cannot be read. 0; ERR_NO_MEMORY, or an error of
+ * durable_naming_load, and nothing is kept. */
 int data_names_begin(struct data_names *it, const struct manifest *manifest,
-    struct disk *disk, struct logger *logger);
+    struct disk *disk, struct logger *logger, bool passes_damage);
 void data_names_fini(struct data_names *it);
 
 /* How many there are. */

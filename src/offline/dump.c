@@ -49,7 +49,7 @@ struct dump {
     struct recover_schema recover; /* as the log has it so far */
     struct engine *engine;         /* knows where ids are, and holds none */
     struct recover_reader reader;
-    struct data_names named; /* of the images; nothing where one is damaged */
+    struct data_names named;   /* of the images that can be read */
     struct member_ids members; /* whose they are; where has_read_members */
     bool has_read_members;
     struct dump_plan plan;
@@ -344,7 +344,7 @@ add_names(struct dump *dump, const struct images_entry *entry)
         name, entry->offset, entry->len, shard, entry->seq);
     end_line(dump);
     if (names == NULL || block < DURABLE_NAMING_BLOCKS) {
-        return; /* an image is damaged; or it is a table of symbols */
+        return; /* memory was out; or it is a table of symbols */
     }
     for (number = (uint32_t)(block - DURABLE_NAMING_BLOCKS) * NAME_BLOCK_SLOTS;
          names_next(names, shard, &number, &id) &&
@@ -887,9 +887,10 @@ add_all(struct dump *dump)
     dump->err = dump->err == 0 ? read_members(dump) : dump->err;
     if (wants(dump, DUMP_RECORDS)) {
         add_segments(dump);
-        /* of what is damaged the images tell */
-        (void)data_names_begin(
-            &dump->named, manifest, dump->config->disk, dump->config->logger);
+        if (dump->err == 0) { /* of what is damaged the images tell */
+            dump->err = data_names_begin(&dump->named, manifest,
+                dump->config->disk, dump->config->logger, true);
+        }
         images_each(&manifest->images, add_image, dump);
     }
     if (dump->err == 0 && dump->config->part != DUMP_RECORDS) {

@@ -24,7 +24,7 @@ salvage_names_begin(struct salvage_names *it, struct salvage *salvage)
 {
     it->salvage = salvage;
     return data_names_begin(
-        &it->names, &salvage->manifest, salvage->disk, salvage->logger);
+        &it->names, &salvage->manifest, salvage->disk, salvage->logger, false);
 }
 
 void

@@ -726,11 +726,47 @@ START_TEST(test_dump)
 }
 END_TEST
 
+/* An image of names that is damaged: the names of the others are shown. */
+START_TEST(test_dump_of_damage)
+{
+    static struct model model;
+    struct rig *rig = &model.rig;
+    struct buf out = {0};
+    char name[NAMES_BYTES];
+    unsigned shards, n = 0;
+    start(&model, WAL_SYNC_ALWAYS, 9);
+    work(&model, 3000);
+    ck_assert_int_eq(rig_checkpoint(rig), 0);
+    ck_assert_int_eq(rig_close(rig), 0);
+    struct images_entry entry = find_image(rig, name, &shards);
+    fake_disk_flip(rig->fake, name, entry.offset + entry.len / 2, 1);
+    const struct dump_config config = {.disk = rig->data.disk,
+        .logger = &rig->logger,
+        .part = DUMP_RECORDS,
+        .write_fn = take_text,
+        .context = &out};
+    ck_assert_int_eq(dump_run(&config), ERR_CORRUPT);
+    buf_add(&out, "", 1);
+    for (const char *at = out.data; (at = strstr(at, "\nname ")) != NULL;
+         at++) {
+        n += strstr(at, " https://") != NULL &&
+            strstr(at, " https://") < strchr(at + 1, '\n');
+    }
+    ck_assert_uint_gt(n, 100);
+    buf_fini(&out);
+    fake_disk_flip(rig->fake, name, entry.offset + entry.len / 2, 1);
+    ck_assert_int_eq(rig_open(rig), 0);
+    look_up_column(&model);
+    finish(&model);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_crashes, test_cut_checkpoint,
         test_failed_checkpoint, test_symbols, test_only_what_changed,
-        test_damage, test_twice, test_lost_manifest, test_dump};
+        test_damage, test_twice, test_lost_manifest, test_dump_of_damage,
+        test_dump};
     return run_tests("durable_naming", tests, COUNT_OF(tests));
 }
