@@ -183,8 +183,7 @@ static bool
 add_columns(struct demo *demo)
 {
     const char *name = demo->counter;
-    if (!order(demo, "add counter %s\r\n", name) ||
-        !order(demo, "add column %s %s_id primarykey\r\n", name, name)) {
+    if (!order(demo, "add column %s %s_id primarykey\r\n", name, name)) {
         return false;
     }
     for (unsigned i = 0; i < DEMO_NUMBERS; i++) {
@@ -211,7 +210,13 @@ make_counter(struct demo *demo)
             "--counter=%s --remove drops it",
             demo->counter, n_records, demo->counter);
     }
-    if (is_there || add_columns(demo)) {
+    if (is_there) {
+        return true;
+    }
+    if (!order(demo, "add counter %s\r\n", demo->counter)) {
+        return false; /* perhaps somebody else has just added it */
+    }
+    if (add_columns(demo)) {
         return true;
     }
     (void)fail(demo, "%s", demo->ask.talk.why);

@@ -21,6 +21,7 @@ struct secure_stream {
     int fd;
     int err; /* of the socket; 0: none */
     bool is_shaken;
+    bool has_ended; /* the other end has, without a word of TLS */
     char why[SECURE_WHY_MAX + 1]; /* "": it has not failed */
 };
 
@@ -66,6 +67,7 @@ result(BIO *bio, struct secure_stream *stream, ssize_t n, int flag)
     } else if (n < 0) {
         stream->err = errno;
     }
+    stream->has_ended |= n == 0;
     return (int)n;
 }
 
@@ -299,6 +301,8 @@ keep_why(struct secure_stream *stream)
     const char *text = newest_error();
     if (stream->err != 0) {
         text = strerror(stream->err);
+    } else if (stream->has_ended) {
+        text = "the server ended the connection";
     } else if (!stream->is_shaken && verified != X509_V_OK) {
         (void)snprintf(stream->why, sizeof stream->why,
             "the server's certificate is refused: %s",

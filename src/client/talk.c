@@ -242,6 +242,9 @@ open_stream(struct talk *talk, const char *host)
         return fail(
             talk, "%s: no certificate can be for that name", talk->at.text);
     }
+    if (talk->until_ms == 0) { /* it has an end, drop by drop as well */
+        set_limit(talk, talk->timeout_ms);
+    }
     while (true) {
         enum secure_step step = secure_shake(talk->stream);
         if (step == SECURE_DONE) {
@@ -253,7 +256,7 @@ open_stream(struct talk *talk, const char *host)
         }
         if (!await(talk, step == SECURE_READS ? POLLIN : POLLOUT, &got)) {
             return fail(talk, "%s: no TLS comes about: %s", talk->at.text,
-                strerror(errno));
+                strerror(errno == ETIME ? ETIMEDOUT : errno));
         }
     }
 }

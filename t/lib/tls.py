@@ -61,8 +61,9 @@ class Certificates:
                 "-out", self.path(name + ".pem"), "-days", "2",
                 "-subj", "/CN=" + name)
 
-    def make(self, name, ca):
-        """A certificate for 127.0.0.1 that ca has signed."""
+    def make(self, name, ca, days=2):
+        """A certificate for 127.0.0.1 that ca has signed; -1 day: it has run
+        out."""
         request = self.path(name + ".csr")
         extensions = self.path("extensions")
         with open(extensions, "w", encoding="ascii") as out:
@@ -70,7 +71,7 @@ class Certificates:
         openssl("req", "-newkey", *self.algorithm, "-nodes",
                 "-keyout", self.path(name + ".key"), "-out", request,
                 "-subj", "/CN=" + name)
-        openssl("x509", "-req", "-in", request, "-days", "2",
+        openssl("x509", "-req", "-in", request, "-days", str(days),
                 "-CA", self.path(ca + ".pem"),
                 "-CAkey", self.path(ca + ".key"), "-CAcreateserial",
                 "-extfile", extensions, "-out", self.path(name + ".pem"))
