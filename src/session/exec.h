@@ -197,8 +197,8 @@ struct job {
         struct {                  /* a dump or a digest of a counter: */
             struct store_dump call;
             struct store_digest digest;
-            struct owns *owns;    /* owned: of call, or NULL */
-            uint32_t at;          /* of its n records, already shown */
+            struct owns *owns; /* owned: of call, or NULL */
+            uint32_t at;       /* of its n records, already shown */
             /* at the beginning: n_again of struct names, and what struct store
              * has */
             uint64_t names_again, names_dropped;
