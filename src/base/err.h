@@ -175,6 +175,8 @@
     X(NO_PACKET, "the client sent what is no binary packet")                  \
     X(ERRORS, "the client sent one unknown command after the other")          \
     X(OTHER_COLUMNS, "the counter has other columns by now, begin anew")      \
+    X(NAMES_AGAIN,                                                            \
+        "names went and came meanwhile, begin anew or ask the primary")       \
     X(MANY_DUMPS, "too many dumps are under way, try again later")            \
     X(BACKUP_BUSY, "another backup is under way, try again later")            \
     X(BACKUP_GONE,                                                            \

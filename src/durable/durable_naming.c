@@ -285,6 +285,11 @@ apply_held(void *context, unsigned shard)
     } else if (dict_rests(names_dict(names, shard), name->number)) {
         apply->err = ERR_HOT_FULL;
     } else {
+        if (name->number < dict_counts(names_dict(names, shard)).next) {
+            /* release: before the name is there to be found */
+            atomic_fetch_add_explicit(
+                &names->n_again, 1, memory_order_release);
+        }
         apply->err =
             names_put_at(names, shard, name->number, name->bytes, name->len);
     }

@@ -9,7 +9,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { HEAP_HEAD_BYTES = 8, HEAP_STEP_BYTES = 16, HEAP_BLOCK_BYTES_MIN = 32 };
+enum {
+    HEAP_HEAD_BYTES = 8,
+    HEAP_STEP_BYTES = 16,
+    HEAP_BLOCK_BYTES_MIN = 32,
+    BESIDE_PART = 8
+};
 
 size_t
 name_account_bytes(size_t bytes)
@@ -21,10 +26,16 @@ name_account_bytes(size_t bytes)
 
 /* relaxed, all of them: a number that orders nothing */
 
+/* What shares the limit keeps a part of it: names stay in memory when records
+ * go to disk, and without room for one of these no name could ever be taken out
+ * again. */
 static bool
 has_room(const struct name_account *account, uint64_t used)
 {
     if (account->beside != NULL) {
+        if (used > account->limit_bytes - account->limit_bytes / BESIDE_PART) {
+            return false;
+        }
         used += atomic_load_explicit(account->beside, memory_order_relaxed);
     }
     return used <= account->limit_bytes;

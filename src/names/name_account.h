@@ -12,10 +12,12 @@
 struct name_account {
     const struct alloc *alloc; /* NULL: the heap */
     uint64_t limit_bytes;
-    const _Atomic uint64_t *beside; /* bytes of others within the same limit;
-                                     * NULL: there are none. Set while nothing
-                                     * is under way */
-    _Atomic uint64_t used_bytes;    /* what waits for readers included */
+    const _Atomic uint64_t
+        *beside;                 /* bytes of others within the same limit, an
+                                     * eighth of which is theirs alone; NULL:
+                                     * there are none. Set while nothing is
+                                     * under way */
+    _Atomic uint64_t used_bytes; /* what waits for readers included */
 };
 
 /* What a block of so many bytes (> 0) is accounted with: as much as the C

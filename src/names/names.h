@@ -45,6 +45,9 @@ struct names {
     struct names_config config; /* constant */
     unsigned shard_bits;        /* likewise */
     struct name_account account;
+    /* Goes up before a replica gives a number again, which does not wait for
+     * those that hold ids for longer than readers do: dumps. */
+    _Atomic uint64_t n_again;
     struct names_sink *sink;   /* not owned; NULL: none. Set while nothing is
                               * under way */
     struct names_shard *shard; /* config.shards */

@@ -29,6 +29,7 @@ reply_is_server_error(int err)
     case ERR_HOT_FULL:
     case ERR_MANY_PRODUCERS:
     case ERR_MANY_DUMPS:
+    case ERR_NAMES_AGAIN:
     case ERR_BACKUP_BUSY:
     case ERR_BACKUP_GONE:
     case ERR_FORGETS:

@@ -199,6 +199,9 @@ struct job {
             struct store_digest digest;
             struct owns *owns; /* owned: of call, or NULL */
             uint32_t at;       /* of its n records, already shown */
+            /* at the beginning: n_again of struct names, and what struct store
+             * has */
+            uint64_t names_again, names_dropped;
         } records;
         uint32_t windows_at; /* a dump of numbers: of store_windows */
         uint64_t backup_at;  /* the next line of the session's backup */

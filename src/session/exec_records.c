@@ -49,6 +49,7 @@ struct line_names {
     /* with is_named: of these columns, NULL where one is left out */
     const struct schema_name *column[NAMED_COLUMNS];
     bool is_named;
+    bool some_went; /* since the dump began: as names go on a replica */
 };
 
 static enum store_answer
@@ -211,6 +212,23 @@ put_largest(struct session *session, struct buf *out)
     dump->has_largest = false;
 }
 
+/* True for an id that is a name's no more. */
+static bool
+is_nameless(const struct line_names *names, uint64_t id)
+{
+    char name[NAME_ROOM_BYTES];
+    return names->schema != NULL && names->schema->key_is_text &&
+        names_name(names->of_ids, id, name) == 0;
+}
+
+/* acquire: as names_again */
+static uint64_t
+names_dropped(const struct session *session)
+{
+    return atomic_load_explicit(
+        session->executor->store->names_dropped, memory_order_acquire);
+}
+
 /* Shows what the store has answered; false where the buffer is full. Where the
  * columns have gone it shows no more, and the dump has that as its err. */
 static bool
@@ -223,6 +241,8 @@ put_piece(struct session *session, struct exec_turn *turn)
         .counter = turn->base + name.at, .counter_len = name.len};
     names.schema = schema_counter_at(exec__schema(session), dump->slot);
     names.of_ids = session->executor->store->names;
+    names.some_went = names.schema != NULL && names.schema->key_is_text &&
+        names_dropped(session) != job->records.names_dropped;
     int err = dump->n == 0 ? 0 : name_columns(dump, &names);
     if (err != 0) {
         dump->err = err;
@@ -235,6 +255,9 @@ put_piece(struct session *session, struct exec_turn *turn)
             return false;
         }
         uint32_t i = job->records.at;
+        if (names.some_went && is_nameless(&names, dump->id[i])) {
+            continue;
+        }
         bool is_member = dump->member != NULL && dump->member[i].serial != 0;
         ASSERT(dump->first_id <= dump->id[i] && dump->id[i] <= dump->last_id);
         ASSERT(i == 0 || dump->id[i - 1] < dump->id[i] ||
@@ -289,13 +312,38 @@ put_left_out(struct session *session, struct buf *out)
     }
 }
 
+/* acquire: a name that was seen, and what was said before it was put */
+static uint64_t
+names_again(const struct session *session)
+{
+    return atomic_load_explicit(
+        &session->executor->store->names->n_again, memory_order_acquire);
+}
+
+/* True where ids that were copied may have names by now that came later. */
+static bool
+has_other_names(struct session *session)
+{
+    const struct store_dump *dump = &session->job->records.call;
+    const struct schema_counter *counter =
+        schema_counter_at(exec__schema(session), dump->slot);
+    return counter != NULL && counter->key_is_text &&
+        names_again(session) != session->job->records.names_again;
+}
+
 /* Goes on with the reply: EXEC_DONE where that is its end, EXEC_LATER where the
  * next piece is wanted. */
 static enum exec_step
 show_piece(struct session *session, struct exec_turn *turn)
 {
     struct store_dump *dump = &session->job->records.call;
-    if (!put_piece(session, turn)) {
+    size_t first = turn->out->len;
+    bool is_through = put_piece(session, turn);
+    if (has_other_names(session)) {
+        turn->out->len = first; /* the lines may be of others */
+        return exec__refuse(session, ERR_NAMES_AGAIN, turn->out);
+    }
+    if (!is_through) {
         return EXEC_FULL;
     }
     if (is_of_some(dump->err)) {
@@ -410,6 +458,10 @@ exec__records_begin(
     dump.serial = counter->serial;
     dump.owns = owns;
     job->records.at = 0;
+    if (counter->key_is_text) {
+        job->records.names_again = names_again(session);
+        job->records.names_dropped = names_dropped(session);
+    }
     job->records.owns = owns;
     job->records.call = dump;
     return exec__waits(job, &job->records.call.call, ask)

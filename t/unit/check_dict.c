@@ -523,6 +523,23 @@ START_TEST(test_twice)
 }
 END_TEST
 
+/* An eighth of a limit that is shared is not for names. */
+START_TEST(test_shared_limit)
+{
+    _Atomic uint64_t others = 0;
+    struct name_account account = {.limit_bytes = 8000, .beside = &others};
+    void *block, *more;
+    ck_assert_int_eq(name_account_take(&account, 6900, &block), 0);
+    ck_assert_int_eq(name_account_take(&account, 200, &more), ERR_HOT_FULL);
+    name_account_give(&account, block, 6900);
+    atomic_store(&others, 1200);
+    ck_assert_int_eq(name_account_take(&account, 6900, &block), ERR_HOT_FULL);
+    ck_assert_int_eq(name_account_take(&account, 6700, &block), 0);
+    name_account_give(&account, block, 6700);
+    ck_assert_uint_eq(atomic_load(&account.used_bytes), 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -532,6 +549,7 @@ main(void)
     tcase_add_test(tcase, test_add_at);
     tcase_add_test(tcase, test_faults);
     tcase_add_test(tcase, test_limit);
+    tcase_add_test(tcase, test_shared_limit);
     tcase_add_test(tcase, test_hostile);
     tcase_add_test(tcase, test_known_key);
     tcase_add_test(tcase, test_same_memory);

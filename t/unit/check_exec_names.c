@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gets by names that wait for the store: a name that is taken out meanwhile,
  * and whose number another one has by then, is answered as a name without a
- * record, and never with what the other one has. */
+ * record, and never with what the other one has; a dump likewise. */
 #include "engine/marks.h"
 #include "names/names.h"
 #include "store/store_real.h"
@@ -134,9 +134,48 @@ START_TEST(test_number_of_another)
 }
 END_TEST
 
+/* Says it, which waits for the store. */
+static void
+ask_for_dump(struct dialog *dialog)
+{
+    const char said[] = "dump counter site\r\n";
+    dialog_add(dialog, said, sizeof said - 1);
+    ck_assert_int_eq(dialog_step(dialog), SESSION_PARKED);
+}
+
+static void
+expect_dump(struct dialog *dialog, const char *wanted)
+{
+    do {
+        dialog_wait(dialog);
+    } while (dialog_step(dialog) == SESSION_PARKED);
+    expect_replies(dialog, "dump", wanted);
+}
+
+/* A dump at a replica, which takes names out while there is one: a name that
+ * went has no line; where a number was given again there is none at all. */
+START_TEST(test_dump)
+{
+    struct held_dialog held;
+    open_names(&held);
+    struct real_store *real = store__real(held.inner);
+    exchange(&held.other, "incr " OLD ".hits 1", "8\r\n");
+    exchange(&held.other, "incr " STAYS ".likes 2", "2\r\n");
+    ask_for_dump(&held.other);
+    take_out(real, OLD);
+    expect_dump(&held.other, "set site " STAYS " hits=7 likes=2\r\nEND\r\n");
+    ask_for_dump(&held.other);
+    atomic_fetch_add(&real->store.names->n_again, 1);
+    expect_dump(&held.other,
+        "SERVER_ERROR names went and came meanwhile, begin anew or ask the "
+        "primary\r\n");
+    close_held(&held);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_number_of_another};
+    const TTest *const tests[] = {test_number_of_another, test_dump};
     return run_tests("exec_names", tests, COUNT_OF(tests));
 }
