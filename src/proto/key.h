@@ -63,6 +63,14 @@ key_name_fault(const struct key *key)
         : 0;
 }
 
+/* What to say where an id of the counter is missing. */
+static inline int
+key_none_fault(const struct schema_counter *counter)
+{
+    return counter != NULL && counter->key_is_text ? ERR_BAD_ID_NAME
+                                                   : ERR_BAD_ID;
+}
+
 /* What a key is whose name stands for target. */
 static inline enum key_kind
 key_kind_of(const struct schema_target *target)

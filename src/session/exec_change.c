@@ -744,7 +744,7 @@ parse_dialect(struct session *session, const char *bytes,
     struct span word;
     struct key key;
     if (!words_next(&words, &word)) {
-        return ERR_BAD_ID;
+        return key_none_fault(counter);
     }
     if (!key_parse_dialect(counter, bytes + word.at, word.len, &key)) {
         return key_dialect_fault(bytes + word.at, word.len);

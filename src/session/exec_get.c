@@ -237,7 +237,7 @@ check_keys(
         }
         if (!words_next(&words, &key)) {
             end_check(job);
-            return job->has_keys ? 0 : ERR_BAD_ID;
+            return job->has_keys ? 0 : key_none_fault(counter);
         }
         int err = check_key(session, counter, base + key.at, key.len);
         if (err != 0) {
