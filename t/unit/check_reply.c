@@ -83,9 +83,10 @@ START_TEST(test_all_errors)
             err == ERR_FORWARD_BUSY || err == ERR_UNCOMMITTED ||
             err == ERR_UNCOMMITTED_SLOW || err == ERR_LOG_FULL ||
             err == ERR_COLD_READ || err == ERR_MANY_PRODUCERS ||
-            err == ERR_MANY_DUMPS || err == ERR_FORGETS ||
-            err == ERR_BACKUP_BUSY || err == ERR_BACKUP_GONE ||
-            err == ERR_LIST_BUSY || err == ERR_MANY_MEMBERS;
+            err == ERR_MANY_DUMPS || err == ERR_NAMES_AGAIN ||
+            err == ERR_FORGETS || err == ERR_BACKUP_BUSY ||
+            err == ERR_BACKUP_GONE || err == ERR_LIST_BUSY ||
+            err == ERR_MANY_MEMBERS;
         reply__error(&out, err);
         ck_assert_int_eq(reply_is_server_error(err), ours);
         ck_assert_uint_gt(out.len, 15);
