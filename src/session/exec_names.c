@@ -106,7 +106,7 @@ put(struct job *job, const struct slot_name *name, enum cell_state state)
             counter == NULL ? NULL : schema_column_of(counter, key->serial);
         if (job->get.state[cell] != CELL_GONE) {
             job->get.value[cell] = column == NULL ? 0 : column->default_value;
-            job->get.state[cell] = state;
+            job->get.state[cell] = (uint8_t)state;
         }
     }
 }

@@ -51,6 +51,51 @@ names_of(struct model *model)
     return model->rig.store->names;
 }
 
+/* What is done with the dictionary of each shard, under its lock: the gardener
+ * works on it, too. */
+struct each {
+    struct names *names;
+    uint64_t n; /* names, or tables of symbols */
+};
+
+static void
+do_each(struct model *model, void (*fn)(void *context, unsigned shard),
+    struct each *each)
+{
+    struct engine *engine = ((struct real_store *)model->rig.store)->engine;
+    *each = (struct each){.names = names_of(model)};
+    for (unsigned i = 0; i < each->names->config.shards; i++) {
+        engine_hold(engine, i, fn, each);
+    }
+}
+
+static void
+verify(void *context, unsigned shard)
+{
+    struct each *each = context;
+    dict_verify(names_dict(each->names, shard));
+}
+
+static void
+count(void *context, unsigned shard)
+{
+    struct each *each = context;
+    each->n += dict_counts(names_dict(each->names, shard)).names;
+}
+
+/* Unless the gardener has done so. */
+static void
+learn(void *context, unsigned shard)
+{
+    struct each *each = context;
+    struct dict *dict = names_dict(each->names, shard);
+    uint8_t image[NAME_IMAGE_BYTES_MAX];
+    if (dict_wants_table(dict)) {
+        ck_assert_int_eq(dict_learn(dict), 0);
+    }
+    each->n += dict_image_table(dict, 1, image) > 0;
+}
+
 /* Opened, or opened anew. */
 static void
 look_up_column(struct model *model)
@@ -240,9 +285,8 @@ expect_all(struct model *model)
         EXPECT(value == 0 || found, "name %u has a value and no id", i);
         *state = (struct state){.value = value};
     }
-    for (unsigned i = 0; i < names_of(model)->config.shards; i++) {
-        dict_verify(names_dict(names_of(model), i));
-    }
+    struct each each;
+    do_each(model, verify, &each);
 }
 
 static void
@@ -318,25 +362,11 @@ START_TEST(test_cut_checkpoint)
 }
 END_TEST
 
-static unsigned
-learn_all(struct model *model)
-{
-    struct names *names = names_of(model);
-    unsigned n = 0;
-    for (unsigned i = 0; i < names->config.shards; i++) {
-        if (dict_wants_table(names_dict(names, i))) {
-            ck_assert_int_eq(dict_learn(names_dict(names, i)), 0);
-            n++;
-        }
-    }
-    return n;
-}
-
 /* Tables of symbols are there when blocks want them. */
 START_TEST(test_symbols)
 {
     static struct model model;
-    unsigned n_learned = 0;
+    struct each each;
     start(&model, WAL_SYNC_ALWAYS, 21);
     for (unsigned round = 0; round < 6; round++) {
         for (unsigned i = 0; i < NAMES; i++) {
@@ -344,13 +374,13 @@ START_TEST(test_symbols)
                 set(&model, i, ++model.last);
             }
         }
-        n_learned += learn_all(&model);
+        do_each(&model, learn, &each);
         work(&model, 500);
         ck_assert_int_eq(rig_checkpoint(&model.rig), 0);
         work(&model, 500);
         crash(&model, true, 1);
     }
-    ck_assert_uint_gt(n_learned, 0);
+    ck_assert_uint_gt(each.n, 0);
     finish(&model);
 }
 END_TEST
@@ -360,6 +390,7 @@ START_TEST(test_only_what_changed)
 {
     static struct model model;
     struct rig *rig = &model.rig;
+    struct each each;
     start(&model, WAL_SYNC_ALWAYS, 5);
     for (unsigned i = 0; i < NAMES; i++) {
         set(&model, i, ++model.last);
@@ -379,10 +410,8 @@ START_TEST(test_only_what_changed)
     }
     ck_assert_int_eq(rig_checkpoint(rig), 0);
     crash(&model, true, 1);
-    for (unsigned i = 0; i < names_of(&model)->config.shards; i++) {
-        ck_assert_uint_eq(
-            dict_counts(names_dict(names_of(&model), i)).names, 0);
-    }
+    do_each(&model, count, &each);
+    ck_assert_uint_eq(each.n, 0);
     /* tables of symbols stay */
     ck_assert_uint_le(
         rig_stat(rig, "live_images"), names_of(&model)->config.shards);
@@ -641,7 +670,8 @@ START_TEST(test_lost_manifest)
     struct disk *disk;
     struct buf report = {0};
     enum salvage_outcome outcome;
-    uint64_t n = 0, n_names = 0;
+    uint64_t n = 0;
+    struct each each;
     start(&model, WAL_SYNC_ALWAYS, 51);
     disk = rig->data.disk;
     work(&model, 1000);
@@ -666,10 +696,8 @@ START_TEST(test_lost_manifest)
     ck_assert_int_eq(check_files(rig), 0);
     ck_assert_int_eq(rig_open(rig), 0);
     look_up_column(&model);
-    for (unsigned i = 0; i < names_of(&model)->config.shards; i++) {
-        n_names += dict_counts(names_dict(names_of(&model), i)).names;
-    }
-    ck_assert_uint_ge(n_names, n); /* of some a record may have gone, too */
+    do_each(&model, count, &each);
+    ck_assert_uint_ge(each.n, n); /* of some a record may have gone, too */
     expect_fresh(&model);
     crash(&model, true, 1);
     buf_fini(&report);
