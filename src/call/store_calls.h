@@ -162,6 +162,21 @@ struct store {
     unsigned shards;
 };
 
+/* What has been counted of names that are taken out; acquire, both: what is
+ * looked up behind it is as new. */
+
+static inline uint64_t
+store_names_dropped(const struct store *store)
+{
+    return atomic_load_explicit(store->names_dropped, memory_order_acquire);
+}
+
+static inline uint64_t
+store_names_rounds(const struct store *store)
+{
+    return atomic_load_explicit(store->names_rounds, memory_order_acquire);
+}
+
 static inline enum store_answer
 store_get(struct store *store, struct store_get *get)
 {

@@ -167,6 +167,15 @@ backup__check(struct backup_copy *copy, int dir, struct logger *logger,
     return err == 0 || backup_copy_fail(copy, "%s", err_file_text(err));
 }
 
+bool
+backup__take_rate(struct backup_setup *setup, unsigned row, const char *value)
+{
+    bool is_right = command_line_number(
+        &setup->line, row, value, 0, RATE_MB_MAX, &setup->rate);
+    setup->rate *= MB;
+    return is_right;
+}
+
 static bool
 take(struct command_line *line, unsigned row, const char *value)
 {
@@ -196,12 +205,7 @@ take(struct command_line *line, unsigned row, const char *value)
         setup->copies = true;
         return true;
     case ID_rate:
-        if (!command_line_number(
-                line, row, value, 0, RATE_MB_MAX, &setup->rate)) {
-            return false;
-        }
-        setup->rate *= MB;
-        return true;
+        return backup__take_rate(setup, row, value);
     case ID_json:
         setup->is_json = true;
         return true;

@@ -75,6 +75,10 @@ struct backup_setup {
     char login[COMMAND_LINE_LOGIN_MAX + 1];
 };
 
+/* backup.c: --rate. False with why in line. */
+bool backup__take_rate(
+    struct backup_setup *setup, unsigned row, const char *value);
+
 /* An open backup. */
 struct backup_folder {
     int fd;                  /* -1: none */

@@ -32,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MODE = 0700, RATE_MB_MAX = 1000000, MB = 1000000, MS_PER_S = 1000 };
+enum { MODE = 0700, MS_PER_S = 1000 };
 
 enum id {
 #define X(id, name, argument, text) ID_##id,
@@ -289,12 +289,7 @@ take(struct command_line *line, unsigned row, const char *value)
             : command_line_number(
                   line, row, value, 1, UINT64_MAX - 1, &setup->until);
     case ID_rate:
-        if (!command_line_number(
-                line, row, value, 0, RATE_MB_MAX, &setup->rate)) {
-            return false;
-        }
-        setup->rate *= MB;
-        return true;
+        return backup__take_rate(setup, row, value);
     case ID_json:
         setup->is_json = true;
         return true;

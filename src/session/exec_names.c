@@ -57,29 +57,14 @@ ask(const struct job *job, struct names_ask ask[EXEC_SLICE_KEYS_MAX])
     names_find(job->session->executor->store->names, ask, job->n_names);
 }
 
-/* acquire, both: what is looked up behind it is as new */
-
-static uint64_t
-rounds_of(const struct session *session)
-{
-    return atomic_load_explicit(
-        session->executor->store->names_rounds, memory_order_acquire);
-}
-
-static uint64_t
-dropped_of(const struct session *session)
-{
-    return atomic_load_explicit(
-        session->executor->store->names_dropped, memory_order_acquire);
-}
-
 void
 exec_get__find_names(struct session *session)
 {
     struct names_ask found[EXEC_SLICE_KEYS_MAX];
+    const struct store *store = session->executor->store;
     struct job *job = session->job;
-    job->names_rounds = rounds_of(session);
-    job->names_dropped = dropped_of(session);
+    job->names_rounds = store_names_rounds(store);
+    job->names_dropped = store_names_dropped(store);
     job->names_s = exec__now_s(session);
     ask(job, found);
     for (unsigned i = 0; i < job->n_names; i++) {
@@ -115,12 +100,13 @@ void
 exec_get__look_for_names(struct session *session)
 {
     struct names_ask found[EXEC_SLICE_KEYS_MAX];
+    const struct store *store = session->executor->store;
     struct job *job = session->job;
-    if (dropped_of(session) == job->names_dropped) {
+    if (store_names_dropped(store) == job->names_dropped) {
         job->n_names = 0; /* none was taken out: mostly it has not waited */
         return;
     }
-    uint64_t n_rounds = rounds_of(session) - job->names_rounds;
+    uint64_t n_rounds = store_names_rounds(store) - job->names_rounds;
     bool is_late = n_rounds > 1 ||
         (n_rounds == 1 &&
             exec__now_s(session) - job->names_s >= STORE_NAMES_PAUSE_S - 1);

@@ -19,7 +19,8 @@
  * many there are.
  *
  * Where ids are names these are looked up when they are shown: no name is taken
- * out while there is a dump. */
+ * out while there is a dump, but on a replica. There a name that has gone has
+ * no line, and once a number was given again the dump ends with an error. */
 #include "session/exec_admin.h"
 #include "session/exec_seen.h"
 
@@ -221,14 +222,6 @@ is_nameless(const struct line_names *names, uint64_t id)
         names_name(names->of_ids, id, name) == 0;
 }
 
-/* acquire: as names_again */
-static uint64_t
-names_dropped(const struct session *session)
-{
-    return atomic_load_explicit(
-        session->executor->store->names_dropped, memory_order_acquire);
-}
-
 /* Shows what the store has answered; false where the buffer is full. Where the
  * columns have gone it shows no more, and the dump has that as its err. */
 static bool
@@ -242,7 +235,8 @@ put_piece(struct session *session, struct exec_turn *turn)
     names.schema = schema_counter_at(exec__schema(session), dump->slot);
     names.of_ids = session->executor->store->names;
     names.some_went = names.schema != NULL && names.schema->key_is_text &&
-        names_dropped(session) != job->records.names_dropped;
+        store_names_dropped(session->executor->store) !=
+            job->records.names_dropped;
     int err = dump->n == 0 ? 0 : name_columns(dump, &names);
     if (err != 0) {
         dump->err = err;
@@ -460,7 +454,8 @@ exec__records_begin(
     job->records.at = 0;
     if (counter->key_is_text) {
         job->records.names_again = names_again(session);
-        job->records.names_dropped = names_dropped(session);
+        job->records.names_dropped =
+            store_names_dropped(session->executor->store);
     }
     job->records.owns = owns;
     job->records.call = dump;

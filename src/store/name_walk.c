@@ -54,15 +54,16 @@ look_in(struct page *page, const struct schema_counter *counter)
     uint8_t state[SCHEMA_COLUMNS_MAX];
     unsigned n = counter->n_columns;
     for (unsigned i = 0; i < page->n; i++) {
+        if (page->is_alive[i]) {
+            continue;
+        }
         for (unsigned c = 0; c < n; c++) {
             key[c] = (struct cell_key){.id = page->id[i],
                 .serial = counter->column[c].serial,
                 .counter = counter->slot,
                 .column = counter->column[c].slot};
         }
-        if (!page->is_alive[i]) {
-            engine_get(page->walk->config.engine, key, n, value, state);
-        }
+        engine_get(page->walk->config.engine, key, n, value, state);
         for (unsigned c = 0; c < n && !page->is_alive[i]; c++) {
             page->is_alive[i] = state[c] != CELL_DEFAULT;
         }

@@ -62,6 +62,20 @@ add_sums(void *context, unsigned shard)
     names_add_sums(sums->names, shard, &sums->of);
 }
 
+/* Where figures are told. */
+struct told {
+    void (*stat_fn)(void *context, const char *name, const char *value);
+    void *context;
+};
+
+static void
+tell(const struct told *told, const char *figure, uint64_t number)
+{
+    char value[VALUE_BYTES];
+    snprintf(value, sizeof value, "%" PRIu64, number);
+    told->stat_fn(told->context, figure, value);
+}
+
 void
 store_names__stats(struct store *store,
     void (*stat_fn)(void *context, const char *name, const char *value),
@@ -69,6 +83,7 @@ store_names__stats(struct store *store,
 {
     struct real_store *real = store__real(store);
     struct sums sums = {.names = store->names};
+    const struct told told = {stat_fn, context};
     char value[VALUE_BYTES];
     if (store__life(real) == STORE_LOADING) {
         return; /* they are not all there */
@@ -77,24 +92,16 @@ store_names__stats(struct store *store,
         engine_hold(real->engine, i, add_sums, &sums);
     }
     uint64_t bytes = names_bytes(store->names);
-#define X(figure, number)                                                     \
-    snprintf(value, sizeof value, "%" PRIu64, (uint64_t)(number));            \
-    stat_fn(context, figure, value);
-    X("names", sums.of.names)
-    X("bytes", bytes)
-#undef X
+    tell(&told, "names", sums.of.names);
+    tell(&told, "bytes", bytes);
     snprintf(value, sizeof value, "%.1f",
         sums.of.names == 0 ? 0.0 : (double)bytes / (double)sums.of.names);
     stat_fn(context, "bytes_a_name", value);
-#define X(figure, number)                                                     \
-    snprintf(value, sizeof value, "%" PRIu64, (uint64_t)(number));            \
-    stat_fn(context, figure, value);
-    X("resting", sums.of.resting)
-    X("lost", sums.of.lost)
+    tell(&told, "resting", sums.of.resting);
+    tell(&told, "lost", sums.of.lost);
     /* relaxed, both: numbers that order nothing */
-    X("taken_out",
-        atomic_load_explicit(&real->names_dropped, memory_order_relaxed))
-    X("rounds",
-        atomic_load_explicit(&real->names_rounds, memory_order_relaxed))
-#undef X
+    tell(&told, "taken_out",
+        atomic_load_explicit(&real->names_dropped, memory_order_relaxed));
+    tell(&told, "rounds",
+        atomic_load_explicit(&real->names_rounds, memory_order_relaxed));
 }
