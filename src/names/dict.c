@@ -15,8 +15,8 @@
  *
  * What can go wrong: memory, or its limit. Adding takes all it needs first.
  * Taking out needs none; where what it gives back could only be given back with
- * more memory, that waits, and a number that cannot be noted is lost until the
- * next load. */
+ * more memory, that waits, and so does a number that cannot be noted: a sweep
+ * finds both (struct dict_sweep). */
 #include "names/dict_priv.h"
 
 #include "base/assert.h"
@@ -30,6 +30,7 @@ enum {
     LEARN_AGAIN = 4,    /* times as many before the next */
     FREE_MIN = 16,
     HASH_PAGE = 64,       /* names that are hashed at a time */
+    SWEEP_BLOCKS = 1024,  /* that a step of a sweep looks at */
     CODE_BYTES_GUESS = 10 /* of a name, to ask for its line */
 };
 
@@ -103,23 +104,16 @@ tidy_free(struct dict *dict)
     list->n = n;
 }
 
-/* False where there is no room for one more, nor memory. */
+/* False where there is no memory for that. */
 static bool
-make_free_room(struct dict *dict)
+resize_free(struct dict *dict, size_t capacity)
 {
     struct dict_free *list = &dict->free;
     void *at;
-    if (list->n < list->capacity) {
-        return true;
-    }
-    tidy_free(dict);
-    if (list->n < list->capacity / 4 * 3) {
-        return true;
-    }
-    size_t capacity = list->capacity == 0 ? FREE_MIN : list->capacity * 2;
+    ASSERT(capacity >= list->n);
     if (name_account_take(dict->account, capacity * sizeof *list->at, &at) !=
         0) {
-        return list->n < list->capacity;
+        return false;
     }
     if (list->n > 0) {
         memcpy(at, list->at, list->n * sizeof *list->at);
@@ -131,6 +125,32 @@ make_free_room(struct dict *dict)
     return true;
 }
 
+/* False where there is no room for one more, nor memory. */
+static bool
+make_free_room(struct dict *dict)
+{
+    struct dict_free *list = &dict->free;
+    if (list->n < list->capacity) {
+        return true;
+    }
+    tidy_free(dict);
+    if (list->n < list->capacity / 4 * 3) {
+        return true;
+    }
+    (void)resize_free(
+        dict, list->capacity == 0 ? FREE_MIN : list->capacity * 2);
+    return list->n < list->capacity;
+}
+
+/* Memory was out: what that has left is found by a sweep, which begins anew. */
+static void
+want_sweep(struct dict *dict, uint64_t n_lost)
+{
+    dict->lost += n_lost;
+    dict->sweep.is_due = true;
+    dict->sweep.is_on = false;
+}
+
 static void
 note_free(void *context, uint32_t number)
 {
@@ -138,7 +158,64 @@ note_free(void *context, uint32_t number)
     if (make_free_room(dict)) {
         dict->free.at[dict->free.n++] = number;
     } else {
-        dict->lost++;
+        want_sweep(dict, 1);
+    }
+}
+
+/* Notes the free numbers of a block, and cuts it; false: there is no memory for
+ * that now. What has been noted may be noted again. */
+static bool
+sweep_block(struct dict *dict, uint32_t n_block)
+{
+    uint32_t first = n_block * NAME_BLOCK_SLOTS;
+    for (unsigned i = 0; i < NAME_BLOCK_SLOTS; i++) {
+        if (first + i < next_of(dict) && !has_name(dict, first + i)) {
+            if (!make_free_room(dict)) {
+                return false;
+            }
+            dict->free.at[dict->free.n++] = first + i;
+        }
+    }
+    return name_heap_cut(&dict->heap, n_block);
+}
+
+/* True where a sweep is under way that may look at blocks. */
+static bool
+may_sweep(struct dict *dict)
+{
+    struct dict_sweep *sweep = &dict->sweep;
+    struct qsbr *qsbr = dict->rest.qsbr;
+    if (!sweep->is_on && sweep->is_due) {
+        *sweep = (struct dict_sweep){.is_on = true,
+            .lost = dict->lost,
+            .target = qsbr == NULL ? 0 : qsbr_begin(qsbr)};
+    }
+    if (!sweep->is_on) {
+        return false;
+    }
+    sweep->has_rested =
+        sweep->has_rested || qsbr == NULL || qsbr_is_over(qsbr, sweep->target);
+    return sweep->has_rested;
+}
+
+static void
+sweep_on(struct dict *dict)
+{
+    struct dict_sweep *sweep = &dict->sweep;
+    if (!may_sweep(dict)) {
+        return;
+    }
+    for (unsigned i = 0; i < SWEEP_BLOCKS; i++, sweep->at++) {
+        if (sweep->at == dict_blocks(dict)) {
+            sweep->is_on = false;
+            ASSERT(dict->lost >= sweep->lost);
+            dict->lost -= sweep->lost;
+            tidy_free(dict);
+            return;
+        }
+        if (!sweep_block(dict, sweep->at)) {
+            return; /* there may be memory the next time */
+        }
     }
 }
 
@@ -225,7 +302,7 @@ dict__skip(struct dict *dict, uint32_t number)
 {
     for (uint32_t at = next_of(dict); at < number; at++) {
         if (!make_free_room(dict)) {
-            dict->lost += number - at;
+            want_sweep(dict, number - at);
             break;
         }
         note_free(dict, at);
@@ -271,6 +348,10 @@ dict_add(struct dict *dict, const char *bytes, size_t len, uint32_t *number,
     }
     name_rest_collect(&dict->rest);
     uint32_t free = look_for_number(dict);
+    if (dict->free.capacity > FREE_MIN &&
+        dict->free.n < dict->free.capacity / 8) {
+        (void)resize_free(dict, dict->free.capacity / 4);
+    }
     if (free == DICT_NUMBER_END) {
         return ERR_HOT_FULL;
     }
@@ -310,11 +391,13 @@ dict_remove(struct dict *dict, uint32_t number)
         return false;
     }
     name_index_take_out(&dict->index, hash_of(dict, number), number);
-    name_heap_take_out(&dict->heap, number);
+    if (!name_heap_take_out(&dict->heap, number)) {
+        want_sweep(dict, 0);
+    }
     if (name_rest_reserve(&dict->rest, 1) == 0) {
         name_rest_number(&dict->rest, number);
     } else {
-        dict->lost++;
+        want_sweep(dict, 1);
     }
     name_rest_collect(&dict->rest);
     return true;
@@ -324,6 +407,7 @@ void
 dict_collect(struct dict *dict)
 {
     name_rest_collect(&dict->rest);
+    sweep_on(dict);
 }
 
 bool

@@ -49,7 +49,7 @@ struct dict_sums {
     uint64_t other_bytes; /* tables of symbols, numbers to give again */
     uint32_t next;        /* numbers are below it */
     uint64_t resting;     /* blocks and numbers that wait for readers */
-    uint64_t lost; /* numbers that are not given again before the next load */
+    uint64_t lost;        /* numbers that dict_collect has still to find */
 };
 
 /* 0, ERR_HOT_FULL or ERR_NO_MEMORY. */
@@ -98,7 +98,8 @@ bool dict_rests(struct dict *dict, uint32_t number);
 /* Takes a name out; false: the number has none. Never fails. */
 bool dict_remove(struct dict *dict, uint32_t number);
 
-/* Frees what readers see no more; now and then. */
+/* Frees what readers see no more, and looks for what could not be noted when
+ * memory was out: up to 32,768 numbers, some 100 us. Now and then. */
 void dict_collect(struct dict *dict);
 
 /* True where a new table of symbols is due: after 1,024 names, and each time

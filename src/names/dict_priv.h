@@ -15,6 +15,19 @@ struct dict_free {
     size_t n, capacity;
 };
 
+/* A walk through all blocks for what could not be noted, or given back, when
+ * memory was out: numbers that are free, and blocks that are too large. It
+ * begins behind the last such moment and a grace period after it, so no reader
+ * has any of these numbers. The lock's. */
+struct dict_sweep {
+    bool is_due;     /* one is to begin */
+    bool is_on;      /* one has ... */
+    bool has_rested; /* ... and its grace period is over */
+    uint64_t target; /* see qsbr_begin */
+    uint64_t lost;   /* of dict->lost, those that it finds */
+    uint32_t at;     /* the next block */
+};
+
 struct dict {
     uint8_t key[SIPHASH_KEY_BYTES];
     struct name_account *account;
@@ -27,6 +40,7 @@ struct dict {
     _Atomic uint32_t next;     /* no number from it on has ever been given */
     struct dict_free free;
     uint64_t lost;
+    struct dict_sweep sweep;
     bool is_loading, has_twice; /* a name had another number when it came */
     uint32_t n_checked;         /* where dict_end_load goes on */
 };

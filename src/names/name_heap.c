@@ -271,20 +271,31 @@ name_heap_put(struct name_heap *heap, uint32_t number, unsigned table,
     return put_anew(heap, number, table, code, len);
 }
 
-void
+bool
+name_heap_cut(struct name_heap *heap, uint32_t n_block)
+{
+    struct name_block *old = name_heap_block(heap, n_block), *block = NULL;
+    _Atomic(struct name_block *) *place;
+    if (old == NULL || n_block == heap->open ||
+        old->room_bytes == name_block_rest(old, NAME_BLOCK_SLOTS)) {
+        return true;
+    }
+    if (make_place(heap, n_block, &place) != 0 ||
+        (name_block_live(old) != 0 && cut_block(heap, old, &block) != 0)) {
+        return false;
+    }
+    publish(heap, place, block);
+    return true;
+}
+
+bool
 name_heap_take_out(struct name_heap *heap, uint32_t number)
 {
     uint32_t n_block = number / NAME_BLOCK_SLOTS;
-    struct name_block *old = name_heap_block(heap, n_block), *block = NULL;
-    _Atomic(struct name_block *) *place;
-    ASSERT(old != NULL);
-    name_block_clear(old, number % NAME_BLOCK_SLOTS);
-    if (n_block == heap->open || make_place(heap, n_block, &place) != 0) {
-        return;
-    }
-    if (name_block_live(old) == 0 || cut_block(heap, old, &block) == 0) {
-        publish(heap, place, block);
-    }
+    struct name_block *block = name_heap_block(heap, n_block);
+    ASSERT(block != NULL);
+    name_block_clear(block, number % NAME_BLOCK_SLOTS);
+    return name_heap_cut(heap, n_block);
 }
 
 int

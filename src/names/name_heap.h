@@ -68,9 +68,14 @@ unsigned name_heap_table(
 int name_heap_put(struct name_heap *heap, uint32_t number, unsigned table,
     const uint8_t *code, size_t len);
 
-/* Number, which has one, has none any more. Its bytes go, too, unless memory is
- * out: then they go with another change of the block. */
-void name_heap_take_out(struct name_heap *heap, uint32_t number);
+/* Number, which has one, has none any more. Its bytes go, too; false: there was
+ * no memory for that, and they go with another change of the block or
+ * name_heap_cut. */
+bool name_heap_take_out(struct name_heap *heap, uint32_t number);
+
+/* Gives back what a block has too much, unless it is the one that is open.
+ * False: there is no memory for that now. */
+bool name_heap_cut(struct name_heap *heap, uint32_t n_block);
 
 /* Puts a whole block, whose memory (of the account, without more room than it
  * needs) the heap owns from then on, where there is none. Errors as above,

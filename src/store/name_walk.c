@@ -195,6 +195,8 @@ walk_on(struct name_walk *walk, uint64_t now_ms)
         fill(&page);
         if (page.n > 0) {
             work_on(&page);
+            /* what rests need not wait for this thread */
+            qsbr_online(walk->config.qsbr, &walk->reader);
             continue;
         }
         walk->number = 0;

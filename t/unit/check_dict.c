@@ -366,6 +366,60 @@ START_TEST(test_limit)
 }
 END_TEST
 
+/* Adds names from first on until the limit is reached; how many. */
+static unsigned
+fill(struct rig *rig, unsigned first)
+{
+    unsigned n = 0;
+    uint32_t number;
+    bool is_new;
+    while (add(rig, first + n, &number, &is_new) == 0) {
+        n++;
+    }
+    return n;
+}
+
+/* Memory is out, and a reader sits still while all names go: what could not be
+ * noted or given back then is found later, but not while the reader may have a
+ * number; and as many names fit again. */
+START_TEST(test_lost)
+{
+    enum { ROUNDS = 4 };
+    struct rig rig;
+    struct qsbr_reader reader;
+    unsigned n = 0;
+    rig_init(&rig);
+    qsbr_register(&rig.qsbr, &reader);
+    rig.account.limit_bytes = 400000;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned first = (1 + round) * 1000000, fit = fill(&rig, first);
+        ck_assert_uint_gt(fit, 4000);
+        ck_assert(round == 0 || fit > n - n / 20);
+        n = round == 0 ? fit : n;
+        qsbr_online(&rig.qsbr, &reader);
+        for (unsigned i = 0; i < fit; i++) {
+            ck_assert(dict_remove(rig.dict, find(&rig, first + i)));
+        }
+        uint64_t lost = dict_sums(rig.dict).lost;
+        ck_assert_uint_gt(lost, 1000);
+        dict_collect(rig.dict); /* not yet */
+        ck_assert_uint_eq(dict_sums(rig.dict).lost, lost);
+        qsbr_offline(&reader);
+        for (unsigned i = 0; i < 10; i++) {
+            dict_collect(rig.dict);
+        }
+        struct dict_sums sums = dict_sums(rig.dict);
+        ck_assert_uint_eq(sums.lost, 0);
+        ck_assert_uint_eq(sums.resting, 0);
+        ck_assert_uint_lt(sums.blocks_bytes, 20000);
+        ck_assert_uint_lt(sums.next, n + n / 20); /* they come again */
+        dict_verify(rig.dict);
+    }
+    qsbr_unregister(&rig.qsbr, &reader);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* Names with equal beginnings, equal ends, of the largest bytes and lengths:
  * a bucket has what it has by chance, whoever chose the names. */
 START_TEST(test_hostile)
@@ -549,6 +603,7 @@ main(void)
     tcase_add_test(tcase, test_add_at);
     tcase_add_test(tcase, test_faults);
     tcase_add_test(tcase, test_limit);
+    tcase_add_test(tcase, test_lost);
     tcase_add_test(tcase, test_shared_limit);
     tcase_add_test(tcase, test_hostile);
     tcase_add_test(tcase, test_known_key);
