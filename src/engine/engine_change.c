@@ -26,7 +26,9 @@
  * and tells of these and the record at once.
  *
  * A change with a name (naming.h) gets its id first of all under the lock: what
- * was looked up before is of the id that its name had then.
+ * was looked up before is of the id that its name had then. A name without a
+ * number gets one if the change leaves something where there is no record;
+ * those before it in the batch have not.
  *
  * A record that is not here, in a row that is covered (cover.h), comes with the
  * change, or counts as default while a log is replayed. It is stored whole
@@ -88,6 +90,21 @@ _Static_assert((int)CHANGE_BATCH <= (int)ENGINE_WRITES_MAX,
 /* A flag beside columns: one of the changes is of a member. */
 #define COLUMNS_APART (UINT32_C(1) << SCHEMA_COLUMNS_MAX)
 
+/* True where a change of a record of which all is at its default leaves
+ * something there, as far as that can be told without a look at its number. */
+static bool
+leaves_something(
+    struct engine *engine, const struct view *view, struct change *change)
+{
+    uint64_t code[SCHEMA_COLUMNS_MAX] = {0};
+    if (change_is_of_member(change)) {
+        member__apply_new(engine, change, code);
+    } else {
+        change_apply(view, change, code);
+    }
+    return change->err == 0 && !table_is_nothing(code);
+}
+
 /* Judges a change by its counter's maxjump: false where it would make a record
  * too far beyond the largest id, and then it is refused. One that would make a
  * record and may raises the largest id at once: what comes behind is measured
@@ -99,7 +116,6 @@ passes_guard(
 {
     struct counter *counter = engine__counter(engine, change->counter);
     const struct view *view = counter == NULL ? NULL : counter__view(counter);
-    uint64_t code[SCHEMA_COLUMNS_MAX] = {0};
     lock_assert_held(&engine->shard[at->shard].lock);
     if (view == NULL || view->max_jump == 0 || change->is_redo ||
         !counter__is_above(counter, change->id)) {
@@ -110,12 +126,7 @@ passes_guard(
             ENGINE_MARK_NEW) {
         return true; /* it makes nothing */
     }
-    if (change_is_of_member(change)) {
-        member__apply_new(engine, change, code);
-    } else {
-        change_apply(view, change, code);
-    }
-    if (change->err != 0 || table_is_nothing(code)) {
+    if (!leaves_something(engine, view, change)) {
         return true;
     }
     if (counter__is_beyond(counter, view, change->id)) {
@@ -843,6 +854,17 @@ of_shard(const struct engine_batch *batch, uint64_t mask, uint32_t number)
     return mask;
 }
 
+/* True where a change of a name without a number needs one: it leaves
+ * something, or is noted as done. */
+static bool
+wants_name(struct engine *engine, struct change *change)
+{
+    struct counter *counter = engine__counter(engine, change->counter);
+    const struct view *view = counter == NULL ? NULL : counter__view(counter);
+    return view != NULL &&
+        (change->producer != 0 || leaves_something(engine, view, change));
+}
+
 /* Has a change with a name get the id that this has now, which *pending is then
  * of. False: it is refused. Under the shard's lock. */
 static __attribute__((noinline)) bool
@@ -851,9 +873,14 @@ take_name(
 {
     uint32_t shard = pending->at.shard;
     uint64_t id = change->id;
-    ASSERT(engine->names != NULL);
+    struct engine_names *names = engine->names;
+    ASSERT(names != NULL);
     lock_assert_held(&engine->shard[shard].lock);
-    int err = engine->names->take_fn(engine->names, shard, change->name, &id);
+    int err = 0;
+    if (!names->look_fn(names, shard, change->name, &id) &&
+        wants_name(engine, change)) {
+        err = names->take_fn(names, shard, change->name, &id);
+    }
     if (err != 0) {
         refuse(change, 1, err);
         return false;

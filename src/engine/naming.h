@@ -14,16 +14,19 @@ struct engine;
 struct engine_name {
     const char *bytes; /* not owned */
     uint8_t len;       /* 1..200 */
-    bool adds; /* the change may leave something: a name that has no number
-                * gets one. Else it is made of an id that has no record */
 };
 
-/* Who gives names their numbers; a seam. */
+/* Who gives names their numbers; a seam. Both are called under the lock of the
+ * shard, and must not call the engine. */
 struct engine_names {
-    /* Called under the lock of the shard, before a change of that name. *id is
-     * what was found before, in that shard, and becomes what it is now, in the
-     * same shard. 0; ERR_HOT_FULL, ERR_NO_MEMORY: the change is refused.
-     * Must not call the engine. */
+    /* Before a change of that name. *id is what was found before, in that
+     * shard, and becomes what it is now, in the same shard; false: the name has
+     * no number, and *id is one that has no record, now or ever. A change that
+     * leaves nothing there is made of that one. */
+    bool (*look_fn)(struct engine_names *names, unsigned shard,
+        const struct engine_name *name, uint64_t *id);
+    /* Gives a name that has none a number; *id becomes its id. 0; ERR_HOT_FULL,
+     * ERR_NO_MEMORY: the change is refused. */
     int (*take_fn)(struct engine_names *names, unsigned shard,
         const struct engine_name *name, uint64_t *id);
 };

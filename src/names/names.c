@@ -50,6 +50,8 @@ number_of(
         *number != NOBODY;
 }
 
+static bool look_fn(struct engine_names *hook, unsigned shard,
+    const struct engine_name *name, uint64_t *id);
 static int take_fn(struct engine_names *hook, unsigned shard,
     const struct engine_name *name, uint64_t *id);
 
@@ -71,7 +73,7 @@ names_create(struct names **out, const struct names_config *config)
     if (names == NULL) {
         return ERR_NO_MEMORY;
     }
-    names->hook.take_fn = take_fn;
+    names->hook = (struct engine_names){look_fn, take_fn};
     names->config = *config;
     names->shard_bits = (unsigned)__builtin_ctz(config->shards);
     names->account.alloc = config->alloc;
@@ -256,43 +258,27 @@ has_it(const struct names_shard *shard, uint32_t number, const char *bytes,
         memcmp(name, bytes, len) == 0;
 }
 
-/* *id, of that shard, becomes the id of a name that has none of its own. */
-static int
-take(struct names *names, unsigned shard, const char *bytes, size_t len,
-    bool adds, uint64_t *id)
+static bool
+look_fn(struct engine_names *hook, unsigned shard,
+    const struct engine_name *name, uint64_t *id)
 {
-    struct names_shard *it = &names->shard[shard];
+    const struct names *names = (const struct names *)hook;
+    const struct names_shard *it = &names->shard[shard];
     unsigned of_id;
     uint32_t number;
-    bool is_new;
     if (number_of(names, *id, &of_id, &number) && of_id == shard &&
-        has_it(it, number, bytes, len)) {
-        return 0;
+        has_it(it, number, name->bytes, name->len)) {
+        return true;
     }
     struct dict_ask ask = {.dict = it->dict,
-        .bytes = bytes,
-        .len = len,
-        .hash = dict_hash(names->config.key, bytes, len)};
+        .bytes = name->bytes,
+        .len = name->len,
+        .hash = dict_hash(names->config.key, name->bytes, name->len)};
     ASSERT(dict_shard(ask.hash, names->config.shards) == shard);
     dict_find(&ask, 1);
-    number = ask.number;
-    if (number == DICT_NO_NUMBER && !adds) {
-        number = NOBODY;
-    } else if (number == DICT_NO_NUMBER) {
-        int err = reserve(names, it, dict_blocks(it->dict));
-        if (err == 0) {
-            err = dict_add(it->dict, bytes, len, &number, &is_new);
-        }
-        if (err != 0) {
-            return err;
-        }
-        note(it, number);
-        if (names->sink != NULL) {
-            names->sink->add_fn(names->sink, shard, number, bytes, len);
-        }
-    }
-    *id = id_of(names, shard, number);
-    return 0;
+    bool is_found = ask.number != DICT_NO_NUMBER;
+    *id = id_of(names, shard, is_found ? ask.number : NOBODY);
+    return is_found;
 }
 
 static int
@@ -300,7 +286,24 @@ take_fn(struct engine_names *hook, unsigned shard,
     const struct engine_name *name, uint64_t *id)
 {
     struct names *names = (struct names *)hook;
-    return take(names, shard, name->bytes, name->len, name->adds, id);
+    struct names_shard *it = &names->shard[shard];
+    uint32_t number;
+    bool is_new;
+    int err = reserve(names, it, dict_blocks(it->dict));
+    if (err == 0) {
+        err = dict_add(it->dict, name->bytes, name->len, &number, &is_new);
+    }
+    if (err != 0) {
+        return err;
+    }
+    ASSERT(is_new);
+    note(it, number);
+    if (names->sink != NULL) {
+        names->sink->add_fn(
+            names->sink, shard, number, name->bytes, name->len);
+    }
+    *id = id_of(names, shard, number);
+    return 0;
 }
 
 void

@@ -137,24 +137,6 @@ exec__take_name(struct job *job, const struct key *key)
     job->has_names = true;
 }
 
-/* False for a change that leaves nothing where there is no record, whatever its
- * counter says by then. */
-static bool
-adds(enum change_op op)
-{
-    switch (op) {
-    case CHANGE_DELETE:
-    case CHANGE_REPLACE:
-    case CHANGE_MARK_DELETE:
-    case CHANGE_MARK_REPLACE:
-    case CHANGE_MEMBER_DELETE:
-    case CHANGE_MEMBER_REPLACE:
-        return false;
-    default:
-        return true;
-    }
-}
-
 void
 exec__find_names(struct session *session)
 {
@@ -165,7 +147,6 @@ exec__find_names(struct session *session)
     for (unsigned i = 0; i < job->store_change.n; i++) {
         const struct change *change = &job->change[i];
         if (change->name != NULL) {
-            job->change_name[i].adds = adds(change->op);
             found[n] = (struct names_ask){
                 .bytes = change->name->bytes, .len = change->name->len};
             of[n++] = (uint8_t)i;

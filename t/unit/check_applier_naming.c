@@ -81,7 +81,7 @@ static void
 change(struct model *model, struct rig *rig, unsigned i, bool goes)
 {
     char bytes[NAME_BYTES_MAX];
-    struct engine_name name = {bytes, (uint8_t)name_of(i, bytes), !goes};
+    struct engine_name name = {bytes, (uint8_t)name_of(i, bytes)};
     struct change change = {.id = ask_for(rig, i).id,
         .op = goes ? CHANGE_DELETE : CHANGE_INCR,
         .counter = model->key.counter,

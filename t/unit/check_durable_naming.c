@@ -171,39 +171,53 @@ drop(struct model *model, uint64_t id)
     reader_end(model->rig.store, &reader);
 }
 
-/* Sets the value of a name; 0: it goes. */
-static void
-set(struct model *model, unsigned i, uint32_t value)
+/* Makes a change of the value of a name; true: it is its own id. */
+static bool
+make(struct model *model, unsigned i, enum change_op op, uint32_t operand,
+    struct change *change, uint64_t *seq)
 {
     struct rig *rig = &model->rig;
     char bytes[NAME_BYTES_MAX];
     struct names_ask ask = {.bytes = bytes, .len = name_of(i, bytes)};
-    struct engine_name name = {bytes, (uint8_t)ask.len, value != 0};
-    struct change change = {.op = value == 0 ? CHANGE_DELETE : CHANGE_SET,
+    struct engine_name name = {bytes, (uint8_t)ask.len};
+    struct store_change call = {.n = 1, .change = change};
+    struct qsbr_reader reader;
+    *change = (struct change){.op = op,
         .counter = model->key.counter,
         .n_columns = 1,
         .column = {model->key.column},
         .serial = {model->key.serial},
-        .operand = {value}};
-    struct store_change call = {.n = 1, .change = &change};
-    struct qsbr_reader reader;
-    if (store_fault(rig->store) != 0) {
-        return;
-    }
+        .operand = {operand}};
     reader_begin(rig->store, &reader);
     names_find(names_of(model), &ask, 1);
-    change.id = ask.id;
-    change.name = ask.is_own ? NULL : &name;
+    change->id = ask.id;
+    change->name = ask.is_own ? NULL : &name;
     ck_assert_int_eq(store_change(rig->store, &call), STORE_DONE);
     reader_end(rig->store, &reader);
+    *seq = call.seq;
+    change->name = NULL;
+    return ask.is_own;
+}
+
+/* Sets the value of a name; 0: it goes. */
+static void
+set(struct model *model, unsigned i, uint32_t value)
+{
+    struct change change;
+    uint64_t seq;
+    if (store_fault(model->rig.store) != 0) {
+        return;
+    }
+    bool is_own = make(model, i, value == 0 ? CHANGE_DELETE : CHANGE_SET,
+        value, &change, &seq);
     if (change.err != 0) {
         ck_assert_int_eq(change.err, ERR_NOT_FOUND);
         ck_assert_uint_eq(value, 0);
         return;
     }
-    note(
-        &model->state[i], value, rig_commit(rig, call.seq) == STORE_COMMITTED);
-    if (value == 0 && !ask.is_own) {
+    note(&model->state[i], value,
+        rig_commit(&model->rig, seq) == STORE_COMMITTED);
+    if (value == 0 && !is_own) {
         drop(model, change.id);
     }
 }
@@ -212,26 +226,11 @@ set(struct model *model, unsigned i, uint32_t value)
 static uint32_t
 add(struct model *model, unsigned i, uint32_t delta)
 {
-    struct rig *rig = &model->rig;
-    char bytes[NAME_BYTES_MAX];
-    struct names_ask ask = {.bytes = bytes, .len = name_of(i, bytes)};
-    struct engine_name name = {bytes, (uint8_t)ask.len, true};
-    struct change change = {.op = CHANGE_INCR,
-        .counter = model->key.counter,
-        .n_columns = 1,
-        .column = {model->key.column},
-        .serial = {model->key.serial},
-        .operand = {delta}};
-    struct store_change call = {.n = 1, .change = &change};
-    struct qsbr_reader reader;
-    reader_begin(rig->store, &reader);
-    names_find(names_of(model), &ask, 1);
-    change.id = ask.id;
-    change.name = ask.is_own ? NULL : &name;
-    ck_assert_int_eq(store_change(rig->store, &call), STORE_DONE);
-    reader_end(rig->store, &reader);
+    struct change change;
+    uint64_t seq;
+    (void)make(model, i, CHANGE_INCR, delta, &change, &seq);
     ck_assert_int_eq(change.err, 0);
-    ck_assert_int_eq(rig_commit(rig, call.seq), STORE_COMMITTED);
+    ck_assert_int_eq(rig_commit(&model->rig, seq), STORE_COMMITTED);
     model->state[i] = (struct state){.value = (uint32_t)change.value[0]};
     return (uint32_t)change.value[0];
 }
