@@ -740,9 +740,7 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
     if (err == 0) {
         err = recover__segments(durable);
     }
-    if (err == 0) {
-        err = durable_naming_load(&naming);
-    }
+    durable_naming_begin(&naming);
     if (err == 0) {
         err = recover__images(durable, *schema);
     }

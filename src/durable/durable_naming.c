@@ -130,49 +130,58 @@ each_image(const struct image *image, uint64_t first_row, uint64_t last_row,
 struct load {
     const struct durable_naming *it;
     struct recover_reader reader;
-    unsigned shard; /* of the dictionary */
     int err;
 };
 
+/* Where an image goes. */
+struct place {
+    struct names *names;
+    unsigned shard; /* of the dictionary */
+};
+
 static int
-load_one(void *context, const uint8_t *bytes, size_t n)
+load_part(void *context, const uint8_t *bytes, size_t n)
 {
-    struct load *load = context;
-    return names_load(load->it->names, load->shard, bytes, n);
+    const struct place *place = context;
+    return names_load(place->names, place->shard, bytes, n);
 }
 
-static void
-load_image(struct load *load, const struct images_entry *entry)
+int
+durable_naming_load_one(const struct durable_naming *it,
+    struct recover_reader *reader, const struct images_entry *entry)
 {
-    struct durable *durable = load->it->durable;
-    const struct manifest *manifest = load->it->manifest;
+    const struct manifest *manifest = it->manifest;
     struct image image;
-    if (load->err != 0 || !manifest_is_of_names(manifest, entry)) {
-        return;
+    ASSERT(manifest_is_of_names(manifest, entry));
+    if (it->names == NULL) {
+        return 0;
     }
-    load->err = durable != NULL && durable__is_cancelled(durable)
+    int err = it->durable != NULL && durable__is_cancelled(it->durable)
         ? ERR_CLOSED
-        : recover_read(&load->reader, entry, &image);
-    if (load->err != 0) {
-        return;
+        : recover_read(reader, entry, &image);
+    if (err != 0) {
+        return err;
     }
-    load->shard = entry->shard - manifest->shards - 1;
-    load->err =
-        each_image(&image, entry->first_row, entry->last_row, load_one, load);
-    if (load->err == ERR_CORRUPT) {
-        log_line(load->it->logger, LOG_ERROR,
+    struct place place = {it->names, entry->shard - manifest->shards - 1};
+    err = each_image(
+        &image, entry->first_row, entry->last_row, load_part, &place);
+    if (err == ERR_CORRUPT) {
+        log_line(it->logger, LOG_ERROR,
             "checkpoint %" PRIu64 ", offset %" PRIu64
             ": names that cannot be; restore the data directory from a "
             "backup, or see --salvage",
             entry->file, entry->offset);
     }
+    return err;
 }
 
 static void
 load_entry(void *context, const struct images_entry *entry)
 {
     struct load *load = context;
-    load_image(load, entry);
+    if (load->err == 0 && manifest_is_of_names(load->it->manifest, entry)) {
+        load->err = durable_naming_load_one(load->it, &load->reader, entry);
+    }
     if (load->it->passes_damage && load->err != ERR_NO_MEMORY) {
         load->err = 0;
     }
@@ -188,6 +197,14 @@ durable__naming(struct durable *durable)
         .durable = durable};
 }
 
+void
+durable_naming_begin(const struct durable_naming *it)
+{
+    if (it->names != NULL) {
+        names_begin_load(it->names);
+    }
+}
+
 int
 durable_naming_load(const struct durable_naming *it)
 {
@@ -198,7 +215,7 @@ durable_naming_load(const struct durable_naming *it)
     if (it->names == NULL) {
         return 0;
     }
-    names_begin_load(it->names);
+    durable_naming_begin(it);
     images_each(&it->manifest->images, load_entry, &load);
     recover_reader_fini(&load.reader);
     return load.err;

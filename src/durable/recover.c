@@ -10,6 +10,7 @@
 #include "durable/recover.h"
 
 #include "durable/durable_about.h"
+#include "durable/durable_naming.h"
 
 #include "base/assert.h"
 #include "base/err.h"
@@ -498,6 +499,30 @@ by_shard(const void *a, const void *b)
                                 : 1;
 }
 
+static int
+by_first_row(const void *a, const void *b)
+{
+    const struct images_entry *x = a;
+    const struct images_entry *y = b;
+    return x->shard != y->shard       ? (x->shard < y->shard ? -1 : 1)
+        : x->first_row < y->first_row ? -1
+                                      : 1;
+}
+
+/* By shard, and as they are in the files; names, whose shards are behind all
+ * others, in their order. */
+static void
+sort(struct image_work *work)
+{
+    const struct manifest *manifest = &work->durable->manifest;
+    size_t n = 0;
+    qsort(work->entry, work->n, sizeof *work->entry, by_shard);
+    while (n < work->n && !manifest_is_of_names(manifest, &work->entry[n])) {
+        n++;
+    }
+    qsort(work->entry + n, work->n - n, sizeof *work->entry, by_first_row);
+}
+
 /* The entries of the next shard: [*from, *to). */
 static bool
 take_shard(struct image_work *work, size_t *from, size_t *to)
@@ -547,6 +572,17 @@ load_image(struct image_work *work, const struct images_entry *entry,
         work->durable->engine, entry->counter, entry->shard, &rows);
 }
 
+static int
+take_names(struct image_work *work, struct recover_reader *reader,
+    const struct images_entry *entry)
+{
+    const struct durable_naming naming = durable__naming(work->durable);
+    int err = durable_naming_load_one(&naming, reader, entry);
+    progress_add(&work->progress, entry->len, 0);
+    durable_count(&work->durable->stats.load_done_bytes, entry->len);
+    return err;
+}
+
 /* One entry: loaded, or noted as an orphan. */
 static int
 take_entry(struct image_work *work, struct recover_reader *reader,
@@ -556,7 +592,7 @@ take_entry(struct image_work *work, struct recover_reader *reader,
     const struct schema_counter *counter =
         schema_counter_at(work->schema, entry->counter);
     if (manifest_is_of_names(&work->durable->manifest, entry)) {
-        return 0; /* durable_naming_load has it */
+        return take_names(work, reader, entry);
     }
     int err = durable__is_cancelled(work->durable)
         ? ERR_CLOSED
@@ -666,7 +702,7 @@ recover__images(struct durable *durable, const struct schema *schema)
         atomic_load_explicit(
             &work.progress.all_bytes, memory_order_relaxed)); /* a figure */
     ASSERT(work.n == images->n);
-    qsort(work.entry, work.n, sizeof *work.entry, by_shard);
+    sort(&work);
     int err = run_threads(&work);
     progress_end(&work.progress);
     struct orphan_drop drop = {.images = images, .err = err};
