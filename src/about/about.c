@@ -94,17 +94,21 @@ set_all(const struct about_table *table, const struct about_spot *spot,
 {
     _Atomic uint64_t *line = line_of(table, spot);
     unsigned n = n_missing(table, spot, bits);
-    bool is_last_own = false;
-    for (unsigned i = 0; i < n; i++) {
-        uint64_t bit = bit_of(spot->places, i);
+    if (n == 0) {
+        return false;
+    }
+    /* release, here and below: who sees it sees those that were set before it.
+     * What a word was is asked of the last one only, for that takes longer */
+    for (unsigned i = 0; i < n - 1; i++) {
         if (!comes_again(spot->places, i, n)) {
-            /* release: who sees it sees those that were set before it */
-            uint64_t word = atomic_fetch_or_explicit(
-                &line[word_of(spot->places, i)], bit, memory_order_acq_rel);
-            is_last_own = (word & bit) == 0;
+            (void)atomic_fetch_or_explicit(&line[word_of(spot->places, i)],
+                bit_of(spot->places, i), memory_order_acq_rel);
         }
     }
-    return is_last_own;
+    uint64_t bit = bit_of(spot->places, n - 1);
+    uint64_t word = atomic_fetch_or_explicit(
+        &line[word_of(spot->places, n - 1)], bit, memory_order_acq_rel);
+    return (word & bit) == 0;
 }
 
 /* Finds the pairs that are to be found; said is ABOUT_OUT or ABOUT_BELOW then.
