@@ -740,7 +740,7 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
     if (err == 0) {
         err = recover__segments(durable);
     }
-    durable_naming_begin(&naming);
+    durable_naming__begin(&naming);
     if (err == 0) {
         err = recover__images(durable, *schema);
     }

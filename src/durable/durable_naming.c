@@ -147,7 +147,7 @@ load_part(void *context, const uint8_t *bytes, size_t n)
 }
 
 int
-durable_naming_load_one(const struct durable_naming *it,
+durable_naming__load_one(const struct durable_naming *it,
     struct recover_reader *reader, const struct images_entry *entry)
 {
     const struct manifest *manifest = it->manifest;
@@ -180,7 +180,7 @@ load_entry(void *context, const struct images_entry *entry)
 {
     struct load *load = context;
     if (load->err == 0 && manifest_is_of_names(load->it->manifest, entry)) {
-        load->err = durable_naming_load_one(load->it, &load->reader, entry);
+        load->err = durable_naming__load_one(load->it, &load->reader, entry);
     }
     if (load->it->passes_damage && load->err != ERR_NO_MEMORY) {
         load->err = 0;
@@ -198,7 +198,7 @@ durable__naming(struct durable *durable)
 }
 
 void
-durable_naming_begin(const struct durable_naming *it)
+durable_naming__begin(const struct durable_naming *it)
 {
     if (it->names != NULL) {
         names_begin_load(it->names);
@@ -215,7 +215,7 @@ durable_naming_load(const struct durable_naming *it)
     if (it->names == NULL) {
         return 0;
     }
-    durable_naming_begin(it);
+    durable_naming__begin(it);
     images_each(&it->manifest->images, load_entry, &load);
     recover_reader_fini(&load.reader);
     return load.err;

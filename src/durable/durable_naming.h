@@ -58,14 +58,14 @@ struct durable_naming {
     bool passes_damage;      /* images that cannot be read are left out */
 };
 
-/* One after the other: loads images, all of them, or from durable_naming_begin
+/* One after the other: loads images, all of them, or from durable_naming__begin
  * on one by one: those of a shard on one thread, by their first rows; then what
  * an entry says, which an image that was made later has already: one thread a
  * shard; then looks that all fits. 0 or ERR_ (the logger has been told
  * more). */
 int durable_naming_load(const struct durable_naming *it);
-void durable_naming_begin(const struct durable_naming *it);
-int durable_naming_load_one(const struct durable_naming *it,
+void durable_naming__begin(const struct durable_naming *it);
+int durable_naming__load_one(const struct durable_naming *it,
     struct recover_reader *reader, const struct images_entry *entry);
 int durable_naming_replay(const struct durable_naming *it,
     const struct entry_name *name, uint64_t seq);

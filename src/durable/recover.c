@@ -577,7 +577,7 @@ take_names(struct image_work *work, struct recover_reader *reader,
     const struct images_entry *entry)
 {
     const struct durable_naming naming = durable__naming(work->durable);
-    int err = durable_naming_load_one(&naming, reader, entry);
+    int err = durable_naming__load_one(&naming, reader, entry);
     progress_add(&work->progress, entry->len, 0);
     durable_count(&work->durable->stats.load_done_bytes, entry->len);
     return err;
