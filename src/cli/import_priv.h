@@ -109,9 +109,6 @@ import__is_full(const struct import *job)
 /* One line to the server, whose answer may not be an error. */
 bool import__say(struct import *job, const char *line, size_t len);
 
-/* False, with why: the counter's ids are names. */
-bool import__refuse_names(struct import *job, const char *counter);
-
 /* The columns of a counter of the server; NULL with why. */
 const struct rows_columns *import__columns(
     struct import *job, const char *counter);

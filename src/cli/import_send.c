@@ -66,15 +66,6 @@ connect_anew(struct import *job)
     return true;
 }
 
-bool
-import__refuse_names(struct import *job, const char *counter)
-{
-    return import__fail(job,
-        "the ids of %.40s are names, which are not imported: send the lines "
-        "of a dialect file as they are",
-        counter);
-}
-
 const struct rows_columns *
 import__columns(struct import *job, const char *counter)
 {
@@ -96,10 +87,6 @@ import__columns(struct import *job, const char *counter)
         return NULL;
     }
     talk_close(&job->ask.talk);
-    if (columns->has_names) {
-        (void)import__refuse_names(job, counter);
-        return NULL;
-    }
     job->n_columns++;
     return columns;
 }
@@ -151,8 +138,9 @@ import__pass_over(struct import *job, const char *key, size_t len)
 {
     return !import_map_is_near(&job->map, key, len) ||
         import__reject(job,
-            "what stands for {id} is no whole number from 0 to 2^64-1", key,
-            len);
+            "what stands for {id} is no whole number from 0 to 2^64-1, and "
+            "no name of a counter whose ids are names",
+            key, len);
 }
 
 /* ---- batches ---- */
