@@ -44,8 +44,6 @@ struct rows_columns {
     unsigned n;     /* values in a record's line */
     struct schema_name name[SCHEMA_COLUMNS_MAX];
     struct schema_name suffix[SCHEMA_COLUMNS_MAX]; /* empty: none */
-    struct schema_name unread[SCHEMA_COLUMNS_MAX]; /* of a mark, what it
-                                                    * leaves */
     uint64_t default_value[SCHEMA_COLUMNS_MAX];
     bool is_mark[SCHEMA_COLUMNS_MAX];    /* how far an id has read something */
     bool is_list[SCHEMA_COLUMNS_MAX];    /* always 0: not shown */

@@ -42,14 +42,13 @@ begins(struct rows_span span, const char *with)
 struct attributes {
     bool is_key, is_text, is_list, is_members, is_about, is_mark;
     uint64_t default_value;
-    struct rows_span suffix, counts, unread;
+    struct rows_span suffix, counts;
 };
 
 static struct attributes
 read_attributes(struct rows_span text)
 {
-    struct attributes out = {
-        .suffix = {"", 0}, .counts = {"", 0}, .unread = {"", 0}};
+    struct attributes out = {.suffix = {"", 0}, .counts = {"", 0}};
     struct rows_span at;
     while (word(&text, &at)) {
         out.is_text = out.is_text || rows__is_text(at, "primarykey=text");
@@ -66,8 +65,6 @@ read_attributes(struct rows_span text)
             out.suffix = (struct rows_span){at.at + 7, at.len - 7};
         } else if (begins(at, "counts=")) {
             out.counts = (struct rows_span){at.at + 7, at.len - 7};
-        } else if (begins(at, "unread=")) {
-            out.unread = (struct rows_span){at.at + 7, at.len - 7};
         }
     }
     return out;
@@ -117,10 +114,7 @@ take_column(struct rows_columns *columns, struct rows_span text)
     if (i == SCHEMA_COLUMNS_MAX || !take_name(name, &columns->name[i])) {
         return false;
     }
-    if ((what.suffix.len > 0 &&
-            !take_name(what.suffix, &columns->suffix[i])) ||
-        (what.unread.len > 0 &&
-            !take_name(what.unread, &columns->unread[i]))) {
+    if (what.suffix.len > 0 && !take_name(what.suffix, &columns->suffix[i])) {
         return false;
     }
     columns->is_list[i] = what.is_list;
@@ -215,9 +209,7 @@ is_of_cell(const struct rows_columns *columns, struct rows_span behind)
     for (unsigned i = 0; !is_one && i < columns->n; i++) {
         is_one = rows__is_name(behind, &columns->name[i]) ||
             (columns->suffix[i].len > 0 &&
-                rows__is_name(behind, &columns->suffix[i])) ||
-            (columns->unread[i].len > 0 &&
-                rows__is_name(behind, &columns->unread[i]));
+                rows__is_name(behind, &columns->suffix[i]));
     }
     return is_one;
 }

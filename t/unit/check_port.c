@@ -277,7 +277,7 @@ START_TEST(test_name_words)
         {"a.hits.site", "a.hits"}, {"{a}.b", "{a}.b"}, {"{a}", "{a}"},
         {"{{a}}.site", "{a}"}, {"a|#|.site", "a"}, {"{a|#|}.site", "a|#|"},
         {"a.hits:7", "a.hits:7"}, {"a.f:", NULL}, {"a.hits", NULL},
-        {"a.h", NULL}, {"a.new", NULL}, {"a.fans", NULL}, {".site", NULL},
+        {"a.h", NULL}, {"a.new", "a.new"}, {"a.fans", NULL}, {".site", NULL},
         {"a\x7f", NULL}};
     ck_assert(columns.has_names);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
