@@ -102,8 +102,8 @@ START_TEST(test_bad)
     /* names, as they come */
     ck_assert(take(103, "http://a.b/?k\xc3\xa4\xff=1.a 1\n{x,\"}.a 2"));
     ck_assert(take(104, "http://a.b/?k\xc3\xa4\xff=1.a 4"));
-    assert_change(2, "http://a.b/?k\xc3\xa4\xff=1.a", 5);
-    assert_change(3, "{x,\"}.a", 2);
+    assert_change(3, "http://a.b/?k\xc3\xa4\xff=1.a", 5);
+    assert_change(4, "{x,\"}.a", 2);
     const char *text = aside();
     ck_assert_ptr_nonnull(
         strstr(text, "at=102-0 why=\"a line is KEY DELTA\" line=\"bad\"\n"));
