@@ -49,7 +49,7 @@ struct import {
     enum rows_format format;
     struct import_map map;
     uint64_t rejects_most, database;
-    bool has_no_end, is_anew;
+    bool has_no_end, is_anew, is_feed;
     bool may_save; /* --state is of this import, or there was none */
     char file[IMPORT_FILE_MAX]; /* its length and time; "": input is none */
 
