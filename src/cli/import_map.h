@@ -15,9 +15,8 @@
  *   PATTERN[FIELD]=COUNTER.COLUMN   post:{id}[likes]=weibo.likes
  *
  * where {id} stands for a number, or a name where the counter's ids are names,
- * once, and FIELD is one of a hash. Where the column has members the key is that
- * of a set of numbers. Pure, but for the
- * memory of buffers. One thread. */
+ * once, and FIELD is one of a hash. Where the column has members the key is
+ * that of a set of numbers. Pure, but for the memory of buffers. One thread. */
 
 enum {
     IMPORT_RULES_MAX = 64,

@@ -10,10 +10,10 @@
 
 /* A command that knows what numbers should be. It is run by /bin/sh for each
  * batch: ids come to its standard input, one a line; it answers a line for
- * each, in the same order: the id, digits or a name, and its numbers, or "ID -" where it knows
- * nothing of that one; and ends with status 0. It has a group of processes of
- * its own: where it answers wrongly, or takes too long, all of that is ended,
- * first by SIGTERM. One thread. */
+ * each, in the same order: the id, digits or a name, and its numbers, or
+ * "ID -" where it knows nothing of that one; and ends with status 0. It has a
+ * group of processes of its own: where it answers wrongly, or takes too long,
+ * all of that is ended, first by SIGTERM. One thread. */
 
 enum { TRUTH_BATCH_MAX = 1000, TRUTH_COLUMNS_MAX = 16, TRUTH_WHY_MAX = 200 };
 

@@ -12,8 +12,8 @@
  * before they are gathered, and again where they have waited since.
  *
  * Where a counter's ids are names a rule takes the name, as clients do, and the
- * key is looked at when it is read: nothing else asks for these. They are
- * handed over by no rule, so what has waited need not be looked at again. */
+ * key is looked at when it is read; but for changes that have waited since
+ * nothing else asks for these. */
 #include "session/exec_get.h"
 
 #include "base/assert.h"

@@ -36,8 +36,8 @@ bool keeper__has_numbers_only(const struct keeper *keeper);
 
 /* Has the ids of the rule be at the address, or with "" here again. *seq is the
  * entry's batch; it stays as it is where none was needed. 0; ERR_NOT_PRIMARY,
- * ERR_MANY_HANDOVERS, ERR_NAMES_RULE where a counter's ids are names, which are
-XX * handed over by no rule about numbers, ERR_NO_MEMORY, or what is wrong with the log: nothing
+ * ERR_MANY_HANDOVERS, ERR_NAMES_RULE where a counter's ids are names and the
+ * rule is about numbers, ERR_NO_MEMORY, or what is wrong with the log: nothing
  * has changed. Takes edit_lock itself; waits for changes under way, a second
  * or so where they wait for room. The keeper's thread. */
 int keeper__hand_over(
