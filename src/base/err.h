@@ -156,7 +156,7 @@
     X(BAD_RULE,                                                               \
         "a rule is HASH:I/N or modulo:I/N: ids of server I, from 0, of N")    \
     X(NAMES_RULE,                                                             \
-        "ids that are names go by no rule: --owns, handover, dump of RULE")   \
+        "ids that are names go by no rule about numbers: modulo, misses")     \
     X(NOT_MOVED, "not handed over, see handover")                             \
     X(FORGETS, "busy: see stats forget, or a handover is being changed")      \
     X(HANDED_BACK, "the ids have been handed back")                           \

@@ -137,6 +137,24 @@ moved_find(const struct moved *moved, uint64_t id)
     return NULL;
 }
 
+const struct moved_one *
+moved_find_name(const struct moved *moved, const char *name, size_t len)
+{
+    for (uint32_t i = 0; i < moved->list.n; i++) {
+        if (owns_has_name(moved->owns[i], name, len)) {
+            return &moved->list.one[i];
+        }
+    }
+    return NULL;
+}
+
+bool
+moved_one_takes_names(const struct moved_one *one)
+{
+    static const char modulo[] = "modulo:";
+    return strncmp(one->rule, modulo, sizeof modulo - 1) != 0;
+}
+
 const struct moved_list *
 moved_list_of(const struct moved *moved)
 {

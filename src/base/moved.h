@@ -60,6 +60,13 @@ void moved_destroy(struct moved **moved);
 /* The first handover that the id belongs to; NULL: it is here. In moved. */
 const struct moved_one *moved_find(const struct moved *moved, uint64_t id);
 
+/* The same of an id that is a name. No rule about numbers has any. */
+const struct moved_one *moved_find_name(
+    const struct moved *moved, const char *name, size_t len);
+
+/* False for a rule that is about numbers alone (modulo). */
+bool moved_one_takes_names(const struct moved_one *one);
+
 /* What it was made of; NULL, empty, of NULL. */
 const struct moved_list *moved_list_of(const struct moved *moved);
 

@@ -205,9 +205,7 @@ static bool
 put_line(struct exporting *job, const char *line, size_t len)
 {
     struct row row = {0};
-    enum rows_took took = job->columns.has_names
-        ? ROWS_ROW
-        : rows_take_dumped(&job->columns, line, len, &row);
+    enum rows_took took = rows_take_dumped(&job->columns, line, len, &row);
     if (took == ROWS_BAD) {
         (void)snprintf(job->why, sizeof job->why,
             "a line of the dump is not understood: %.*s",
@@ -304,14 +302,6 @@ begin(struct exporting *job)
     if (!ask_connect(&job->ask) ||
         !peer_columns(&job->ask.talk, job->counter, &job->columns, &n)) {
         (void)snprintf(job->why, sizeof job->why, "%s", job->ask.talk.why);
-        return false;
-    }
-    if (job->columns.has_names &&
-        (job->format != ROWS_DIALECT || job->rule[0] != '\0')) {
-        (void)snprintf(job->why, sizeof job->why,
-            "the ids of %.40s are names: they are written with "
-            "--format=dialect, and without --ids",
-            job->counter);
         return false;
     }
     job->members = -1;

@@ -45,7 +45,10 @@ enum {
     X(rejects_most, "rejects-most", "NUM",                                     \
         "ends when more are refused; default: 1000")                           \
     X(no_end, "no-end", "",                                                    \
-        "the file need not have the last line that export writes")
+        "the file need not have the last line that export writes")             \
+    X(feed, "feed", "",                                                        \
+        "stores ids that are another server's, too, by a handover or by "      \
+        "--owns: see `feed on` of tallyd")
 
 enum row_id {
 #define X(id, name, argument, text) ROW_##id,
@@ -128,6 +131,9 @@ take_row(struct ask *ask, unsigned row, const char *value)
             line, row, value, 0, REJECTS_MOST, &job->rejects_most);
     case ROW_no_end:
         job->has_no_end = true;
+        return true;
+    case ROW_feed:
+        job->is_feed = true;
         return true;
     case ROWS_N:
         break;

@@ -136,9 +136,6 @@ take_schema_line(struct reading *reading, size_t len, bool is_there)
         return import__fail(job, "no line of a schema: %.*s",
             len > 100 ? 100 : (int)len, reading->line);
     }
-    if (reading->own.has_names) {
-        return import__refuse_names(job, job->counter);
-    }
     reading->line[len] = '\n';
     return is_there || import__say(job, reading->line, len + 1);
 }
@@ -150,7 +147,8 @@ take_schema(struct reading *reading)
     struct import *job = reading->job;
     uint64_t at = reading->at;
     ssize_t len = 0;
-    bool is_there = import__columns(job, job->counter) != NULL;
+    const struct rows_columns *there = import__columns(job, job->counter);
+    bool is_there = there != NULL;
     job->why[0] = '\0';
     while (next_line(reading, &len) && len >= 0 &&
         talk_begins(reading->line, (size_t)len, "add ")) {
@@ -169,6 +167,13 @@ take_schema(struct reading *reading)
             "%s does not begin with the schema of %s, as `tallyctl export "
             "--format=dialect` writes it",
             job->input, job->counter);
+    }
+    if (is_there && there->has_names != reading->own.has_names) {
+        return import__fail(job,
+            "%s has ids that are %s, and %s on the server "
+            "has others",
+            job->input, reading->own.has_names ? "names" : "numbers",
+            job->counter);
     }
     reading->reader.columns = &reading->own;
     reading->at = at;

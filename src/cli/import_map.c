@@ -114,14 +114,26 @@ is_around(const struct import_rule *rule, const char *key, size_t len)
         0;
 }
 
+/* Numbers as they are in keys: without zeroes in front. */
+static bool
+is_id(const struct import_rule *rule, const char *text, size_t len,
+    struct rows_id *id)
+{
+    if (rule->columns->has_names) {
+        return rows_id_of(rule->columns, text, len, id);
+    }
+    *id = (struct rows_id){0};
+    return num_parse_id(text, len, &id->number);
+}
+
 const struct import_rule *
 import_map_find(const struct import_map *map, unsigned from, const char *key,
-    size_t len, uint64_t *id)
+    size_t len, struct rows_id *id)
 {
     for (unsigned i = from; i < map->n; i++) {
         const struct import_rule *rule = &map->rule[i];
         if (is_around(rule, key, len) &&
-            num_parse_id(key + rule->before_len,
+            is_id(rule, key + rule->before_len,
                 len - rule->before_len - rule->behind_len, id)) {
             return rule;
         }
@@ -134,6 +146,9 @@ static bool
 is_bad_id(const struct import_rule *rule, const char *text, size_t len)
 {
     bool has_before = rule->before_len > 0, has_behind = rule->behind_len > 0;
+    if (rule->columns->has_names) {
+        return len > 0 && (has_before || has_behind);
+    }
     if (has_before &&
         memchr(text, rule->before[rule->before_len - 1], len) != NULL) {
         return false;
@@ -148,7 +163,7 @@ is_bad_id(const struct import_rule *rule, const char *text, size_t len)
 bool
 import_map_is_near(const struct import_map *map, const char *key, size_t len)
 {
-    uint64_t id = 0;
+    struct rows_id id;
     if (import_map_find(map, 0, key, len, &id) != NULL) {
         return false;
     }
@@ -164,14 +179,14 @@ import_map_is_near(const struct import_map *map, const char *key, size_t len)
 }
 
 bool
-import_map_put(const struct import_rule *rule, uint64_t id, const char *text,
-    size_t len, struct buf *out)
+import_map_put(const struct import_rule *rule, const struct rows_id *id,
+    const char *text, size_t len, struct buf *out)
 {
     uint64_t number = 0;
     if (!num_parse_u64(text, len, &number)) {
         return false;
     }
-    struct row row = {.id = id};
+    struct row row = {.id = *id};
     if (rule->members >= 0) {
         row.is_member = true;
         row.members = (uint8_t)rule->members;

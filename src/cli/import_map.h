@@ -14,9 +14,9 @@
  *   PATTERN=COUNTER.COLUMN          post:{id}:likes=weibo.likes
  *   PATTERN[FIELD]=COUNTER.COLUMN   post:{id}[likes]=weibo.likes
  *
- * where {id} stands for a number, once, and FIELD is one of a hash. Where the
- * column has members the key is that of a set of numbers. Pure, but for the
- * memory of buffers. One thread. */
+ * where {id} stands for a number, or a name where the counter's ids are names,
+ * once, and FIELD is one of a hash. Where the column has members the key is
+ * that of a set of numbers. Pure, but for the memory of buffers. One thread. */
 
 enum {
     IMPORT_RULES_MAX = 64,
@@ -47,22 +47,24 @@ const char *import_map_add(struct import_map *map, const char *text);
 const char *import_map_know(
     struct import_rule *rule, const struct rows_columns *columns);
 
-/* The first rule from number `from` on that the key fits, and its id; NULL:
- * there is none. */
+/* The first rule from number `from` on that the key fits, and its id, which has
+ * the key's bytes; NULL: there is none. The counters are known. */
 const struct import_rule *import_map_find(const struct import_map *map,
-    unsigned from, const char *key, size_t len, uint64_t *id);
+    unsigned from, const char *key, size_t len, struct rows_id *id);
 
 /* True where no rule fits the key, but one would if what stands in place of
- * {id} was an id: a name, a number with a sign, one that is too large. A key
+ * {id} was an id: a name, a number with a sign, one that is too large; or, of
+ * names, what has white space or is too long. A key
  * that has the byte beside {id} once more there, as `post:5:title` beside
  * `post:{id}`, is one of another kind; where nothing stands beside {id}, so is
- * one that does not begin with a digit. */
+ * one that does not begin with a digit. The latter two not of names, which may
+ * have all that. */
 bool import_map_is_near(
     const struct import_map *map, const char *key, size_t len);
 
 /* Appends the line that stores the text of a number, or a member. False, and
  * nothing is appended, where the text is none. */
-bool import_map_put(const struct import_rule *rule, uint64_t id,
+bool import_map_put(const struct import_rule *rule, const struct rows_id *id,
     const char *text, size_t len, struct buf *out);
 
 #endif

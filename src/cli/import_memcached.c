@@ -15,7 +15,7 @@ enum { KEYS = 100, KEY_MAX = 250, TIMEOUT_MS = 60000 };
 
 struct question {
     const struct import_rule *rule;
-    uint64_t id;
+    struct rows_id id; /* in key */
     uint8_t len;
     char key[KEY_MAX];
 };
@@ -78,7 +78,7 @@ take_value(struct asking *asking, const char *line, size_t len)
         len--;
     }
     buf_clear(&asking->put);
-    return import_map_put(one->rule, one->id, line, len, &asking->put)
+    return import_map_put(one->rule, &one->id, line, len, &asking->put)
         ? import__put(asking->job, &asking->put, one->key, one->len)
         : import__reject(
               asking->job, "the value is no whole number", one->key, one->len);

@@ -49,7 +49,7 @@ struct import {
     enum rows_format format;
     struct import_map map;
     uint64_t rejects_most, database;
-    bool has_no_end, is_anew;
+    bool has_no_end, is_anew, is_feed;
     bool may_save; /* --state is of this import, or there was none */
     char file[IMPORT_FILE_MAX]; /* its length and time; "": input is none */
 
@@ -108,9 +108,6 @@ import__is_full(const struct import *job)
 
 /* One line to the server, whose answer may not be an error. */
 bool import__say(struct import *job, const char *line, size_t len);
-
-/* False, with why: the counter's ids are names. */
-bool import__refuse_names(struct import *job, const char *counter);
 
 /* The columns of a counter of the server; NULL with why. */
 const struct rows_columns *import__columns(

@@ -32,7 +32,7 @@ take_key(void *context, const struct rdb_key *key, bool *is_wanted)
 {
     struct reading *reading = context;
     struct import *job = reading->job;
-    uint64_t id = 0;
+    struct rows_id id;
     if (import__is_full(job) && !import__flush(job, reading->keys)) {
         return false;
     }
@@ -69,8 +69,8 @@ is_about(
 }
 
 static bool
-put_part(struct reading *reading, const struct import_rule *rule, uint64_t id,
-    const struct rdb_text *text)
+put_part(struct reading *reading, const struct import_rule *rule,
+    const struct rows_id *id, const struct rdb_text *text)
 {
     const struct buf *name = &reading->name;
     buf_clear(&reading->put);
@@ -88,7 +88,7 @@ take_part(void *context, char kind, const struct rdb_text *field,
     struct import *job = reading->job;
     const struct buf *name = &reading->name;
     for (unsigned from = 0; from < job->map.n; from++) {
-        uint64_t id = 0;
+        struct rows_id id;
         const struct import_rule *rule =
             import_map_find(&job->map, from, name->data, name->len, &id);
         if (rule == NULL) {
@@ -100,7 +100,7 @@ take_part(void *context, char kind, const struct rdb_text *field,
                 name->data, name->len);
         }
         if (is_about(rule, kind, field) &&
-            !put_part(reading, rule, id, text)) {
+            !put_part(reading, rule, &id, text)) {
             return false;
         }
     }

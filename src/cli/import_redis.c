@@ -18,8 +18,8 @@ enum { KEYS = 512, SET_PIECE = 1000, TIMEOUT_S = 60 };
 /* One value that is asked for. */
 struct question {
     const struct import_rule *rule;
-    uint64_t id;
-    const char *key; /* of the reply of SCAN */
+    struct rows_id id; /* in the key */
+    const char *key;   /* of the reply of SCAN */
     size_t len;
 };
 
@@ -43,7 +43,7 @@ put(struct asking *asking, const struct question *question, const char *text,
 {
     buf_clear(&asking->put);
     return import_map_put(
-               question->rule, question->id, text, len, &asking->put)
+               question->rule, &question->id, text, len, &asking->put)
         ? import__put(asking->job, &asking->put, question->key, question->len)
         : import__reject(asking->job, "the value is no whole number",
               question->key, question->len);

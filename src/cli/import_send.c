@@ -53,26 +53,39 @@ pause_and_go_on(struct import *job)
         import__fail(job, "ended by a signal");
 }
 
+static enum talk_take
+take_one(void *context, const char *line, size_t len)
+{
+    (void)context;
+    return talk_is_error(line, len) ? TALK_WRONG : TALK_END;
+}
+
+/* What it says on each connection. */
+static bool
+begin(struct import *job)
+{
+    static const char feed_on[] = "feed on\r\n";
+    bool is_begun = ask_connect(&job->ask) &&
+        (!job->is_feed ||
+            talk_ask(
+                &job->ask.talk, feed_on, sizeof feed_on - 1, take_one, NULL));
+    if (!is_begun) {
+        talk_close(&job->ask.talk);
+    }
+    return is_begun;
+}
+
 /* Connects where there is no connection. */
 static bool
 connect_anew(struct import *job)
 {
-    while (job->ask.talk.fd < 0 && !ask_connect(&job->ask)) {
+    while (job->ask.talk.fd < 0 && !begin(job)) {
         trouble(job, job->ask.talk.why);
         if (!pause_and_go_on(job)) {
             return false;
         }
     }
     return true;
-}
-
-bool
-import__refuse_names(struct import *job, const char *counter)
-{
-    return import__fail(job,
-        "the ids of %.40s are names, which are not imported: send the lines "
-        "of a dialect file as they are",
-        counter);
 }
 
 const struct rows_columns *
@@ -96,10 +109,6 @@ import__columns(struct import *job, const char *counter)
         return NULL;
     }
     talk_close(&job->ask.talk);
-    if (columns->has_names) {
-        (void)import__refuse_names(job, counter);
-        return NULL;
-    }
     job->n_columns++;
     return columns;
 }
@@ -151,8 +160,9 @@ import__pass_over(struct import *job, const char *key, size_t len)
 {
     return !import_map_is_near(&job->map, key, len) ||
         import__reject(job,
-            "what stands for {id} is no whole number from 0 to 2^64-1", key,
-            len);
+            "what stands for {id} is no whole number from 0 to 2^64-1, and "
+            "no name of a counter whose ids are names",
+            key, len);
 }
 
 /* ---- batches ---- */
@@ -284,13 +294,6 @@ import__flush(struct import *job, uint64_t at)
     }
     job->saved_ms = now;
     return import__save_state(job);
-}
-
-static enum talk_take
-take_one(void *context, const char *line, size_t len)
-{
-    (void)context;
-    return talk_is_error(line, len) ? TALK_WRONG : TALK_END;
 }
 
 bool

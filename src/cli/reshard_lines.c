@@ -209,8 +209,9 @@ restore(struct reshard_lines *lines, const struct entry *entry)
     struct schema *schema = NULL;
     if (entry->counter.key_is_text) {
         return fail(lines,
-            "counter %s cannot be moved: its ids are names, which go by no "
-            "rule; drop it, or make the new group a replica first",
+            "counter %s cannot be moved: its ids are names, whose numbers are "
+            "each directory's own; see doc/shard.md, or make the new group a "
+            "replica first",
             entry->counter.name.text);
     }
     for (unsigned i = 0; i < entry->counter.n_columns; i++) {

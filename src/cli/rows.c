@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The forms of files that have records; what is written to them. */
-#include "cli/rows.h"
+#include "cli/rows_priv.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -104,6 +104,70 @@ rows_put_header(enum rows_format format, const struct rows_columns *columns,
     buf_add_text(out, "\n");
 }
 
+void
+rows_put_id(const struct rows_id *id, struct buf *out)
+{
+    if (id->name != NULL) {
+        buf_add(out, id->name, id->len);
+    } else {
+        buf_add_u64(out, id->number);
+    }
+}
+
+void
+rows_put_key(const struct rows_id *id, const struct schema_name *column,
+    struct buf *out)
+{
+    bool is_name = id->name != NULL;
+    buf_add(out, "{", is_name);
+    rows_put_id(id, out);
+    buf_add(out, "}", is_name);
+    buf_add_text(out, ".");
+    add_name(out, column);
+}
+
+/* As a field of csv. */
+static void
+put_quoted(const struct rows_id *id, struct buf *out)
+{
+    if (id->name == NULL ||
+        (memchr(id->name, ',', id->len) == NULL &&
+            memchr(id->name, '"', id->len) == NULL)) {
+        rows_put_id(id, out);
+        return;
+    }
+    buf_add_text(out, "\"");
+    for (size_t i = 0; i < id->len; i++) {
+        buf_add(out, "\"", id->name[i] == '"');
+        buf_add(out, &id->name[i], 1);
+    }
+    buf_add_text(out, "\"");
+}
+
+/* As a value of ndjson. */
+static void
+put_value(const struct rows_id *id, struct buf *out)
+{
+    if (id->name == NULL) {
+        buf_add_u64(out, id->number);
+        return;
+    }
+    buf_add_text(out, "\"");
+    for (size_t i = 0; i < id->len;) {
+        unsigned char c = (unsigned char)id->name[i];
+        size_t n = rows__utf8_len(&id->name[i], id->len - i);
+        if (n == 0) {
+            buf_addf(out, "\\udc%02x", (unsigned)c);
+            n = 1;
+        } else {
+            buf_add(out, "\\", c == '"' || c == '\\');
+            buf_add(out, &id->name[i], n);
+        }
+        i += n;
+    }
+    buf_add_text(out, "\"");
+}
+
 static void
 put_object(
     const struct rows_columns *columns, const struct row *row, struct buf *out)
@@ -111,7 +175,7 @@ put_object(
     buf_add_text(out, "{\"");
     add_key(columns, out);
     buf_add_text(out, "\":");
-    buf_add_u64(out, row->id);
+    put_value(&row->id, out);
     for (unsigned i = 0; i < row->n; i++) {
         buf_add_text(out, ",\"");
         add_name(out, &columns->name[row->cell[i].column]);
@@ -140,7 +204,11 @@ rows_put(enum rows_format format, const struct rows_columns *columns,
         put_object(columns, row, out);
         return;
     }
-    buf_add_u64(out, row->id);
+    if (format == ROWS_CSV) {
+        put_quoted(&row->id, out);
+    } else {
+        rows_put_id(&row->id, out);
+    }
     if (row->is_member) {
         buf_addf(out, "%s%" PRIu64 "%s%" PRIu64 "\n", mark, row->member, mark,
             row->value);
@@ -165,11 +233,14 @@ rows_put_set(
     buf_add_text(out, "set ");
     add_name(out, &columns->counter);
     buf_add_text(out, " ");
-    buf_add_u64(out, row->id);
     if (row->is_member) {
-        buf_add_text(out, ".");
-        add_name(out, &columns->members[row->members]);
+        rows_put_key(&row->id, &columns->members[row->members], out);
         buf_addf(out, ":%" PRIu64 " %" PRIu64, row->member, row->value);
+    } else if (row->id.name != NULL &&
+        memchr(row->id.name, '.', row->id.len) != NULL) {
+        rows_put_key(&row->id, &columns->counter, out);
+    } else {
+        rows_put_id(&row->id, out);
     }
     for (unsigned i = 0; i < row->n; i++) {
         buf_add_text(out, " ");

@@ -3,6 +3,7 @@
 #define CLI_ROWS_H
 
 #include "base/buf.h"
+#include "names/own_id.h"
 #include "schema/schema.h"
 
 #include <stdbool.h>
@@ -18,6 +19,10 @@
  *   ndjson    {"id":1234,"likes":5,"reposts":0}, and for a member
  *             {"id":1234,"members":"liked","member":77,"value":1}
  *   dialect   the lines that store it, as `dump counter` answers them
+ *
+ * An id that is a name stands as it is in csv and tsv, in csv in quotes where
+ * it has a comma or quotes; in ndjson it is a string, where a byte that is not
+ * of UTF-8 is \udc80 to \udcff, by its number.
  *
  * The last line of a file that is whole says so: how many rows it has, and the
  * XXH3 of all bytes before that line. */
@@ -35,10 +40,10 @@ enum {
 struct rows_columns {
     struct schema_name counter;
     struct schema_name key;
-    bool has_names; /* its ids are names: rows are lines of the dialect only,
-                     * which nothing here reads */
+    bool has_names; /* its ids are names */
     unsigned n;     /* values in a record's line */
     struct schema_name name[SCHEMA_COLUMNS_MAX];
+    struct schema_name suffix[SCHEMA_COLUMNS_MAX]; /* empty: none */
     uint64_t default_value[SCHEMA_COLUMNS_MAX];
     bool is_mark[SCHEMA_COLUMNS_MAX];    /* how far an id has read something */
     bool is_list[SCHEMA_COLUMNS_MAX];    /* always 0: not shown */
@@ -50,9 +55,16 @@ struct rows_columns {
     bool is_about[SCHEMA_COLUMNS_MAX]; /* members that no server can list */
 };
 
+struct rows_id {
+    uint64_t number;
+    const char *name; /* NULL: it is the number; else who filled it in says how
+                       * long it stays */
+    size_t len;       /* of the name, 1..NAME_BYTES_MAX */
+};
+
 struct row {
-    uint64_t id;
-    unsigned n; /* numbers: 0..SCHEMA_COLUMNS_MAX */
+    struct rows_id id; /* a name is in the line, or the reader's */
+    unsigned n;        /* numbers: 0..SCHEMA_COLUMNS_MAX */
     struct {
         uint8_t column; /* of rows_columns.name */
         uint64_t value;
@@ -73,7 +85,8 @@ struct rows_reader {
     unsigned n_fields; /* of csv and tsv; 0: no header was taken yet */
     int field[ROWS_FIELDS_MAX]; /* a column's number, or ROWS_ID .. */
     int members; /* of csv and tsv: rows are members of that; -1: records */
-    char why[ROWS_WHY_MAX]; /* of a line that is none */
+    char text[NAME_BYTES_MAX]; /* a name that was written in another way */
+    char why[ROWS_WHY_MAX];    /* of a line that is none */
 };
 
 /* Fields that are no columns; a file of members has id, member and value. */
@@ -103,6 +116,19 @@ int rows_members_of(
 /* The place of the number or mark of that name, or -1: lists have none. */
 int rows_column_of(
     const struct rows_columns *columns, const char *name, size_t len);
+
+/* True where the text is an id of that counter. The id has the text. */
+bool rows_id_of(const struct rows_columns *columns, const char *text,
+    size_t len, struct rows_id *out);
+
+/* Less than 0, 0 or more, as memcmp. */
+int rows_compare_ids(const struct rows_id *left, const struct rows_id *right);
+
+/* Appends the id as it is, digits or a name; and the key, or the word of the
+ * dialect, of one of its columns, with the name in braces. */
+void rows_put_id(const struct rows_id *id, struct buf *out);
+void rows_put_key(const struct rows_id *id, const struct schema_name *column,
+    struct buf *out);
 
 /* Takes a line of `show counter`. False where it is none that is understood. */
 bool rows_columns_take(

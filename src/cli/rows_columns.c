@@ -114,6 +114,9 @@ take_column(struct rows_columns *columns, struct rows_span text)
     if (i == SCHEMA_COLUMNS_MAX || !take_name(name, &columns->name[i])) {
         return false;
     }
+    if (what.suffix.len > 0 && !take_name(what.suffix, &columns->suffix[i])) {
+        return false;
+    }
     columns->is_list[i] = what.is_list;
     columns->is_mark[i] = what.is_mark;
     columns->default_value[i] = what.default_value;
@@ -161,28 +164,138 @@ rows_column_of(
     return rows__column_of(columns, (struct rows_span){name, len});
 }
 
+/* ---- ids ---- */
+
+bool
+rows_id_of(const struct rows_columns *columns, const char *text, size_t len,
+    struct rows_id *out)
+{
+    *out = (struct rows_id){0};
+    if (!columns->has_names) {
+        return num_parse_u64(text, len, &out->number);
+    }
+    out->name = text;
+    out->len = len;
+    return name_is_valid(text, len);
+}
+
+int
+rows_compare_ids(const struct rows_id *left, const struct rows_id *right)
+{
+    if (left->name == NULL) {
+        return (left->number > right->number) - (left->number < right->number);
+    }
+    size_t len = left->len < right->len ? left->len : right->len;
+    int compared = memcmp(left->name, right->name, len);
+    return compared != 0 ? compared
+                         : (left->len > right->len) - (left->len < right->len);
+}
+
 /* ---- lines of a dump ---- */
 
-/* ID.SUFFIX:MEMBER VALUE */
+/* What the word of a line is about. */
+struct about {
+    struct rows_span id;
+    int members; /* -1: a record; else a member, in digits: */
+    struct rows_span member;
+};
+
+/* True where that is behind the last dot of a name in the key of some cell, or
+ * of all members. */
 static bool
-dumped_member(const struct rows_columns *columns, struct rows_span key,
-    struct rows_span text, struct row *out)
+is_of_cell(const struct rows_columns *columns, struct rows_span behind)
 {
-    const char *dot = memchr(key.at, '.', key.len);
-    const char *colon = memchr(key.at, ':', key.len);
-    struct rows_span value;
-    if (dot == NULL || colon == NULL || colon < dot) {
+    bool is_one = rows__members_of(columns, behind) >= 0;
+    for (unsigned i = 0; !is_one && i < columns->n; i++) {
+        is_one = rows__is_name(behind, &columns->name[i]) ||
+            (columns->suffix[i].len > 0 &&
+                rows__is_name(behind, &columns->suffix[i]));
+    }
+    return is_one;
+}
+
+/* What stands behind the dot, SUFFIX:MEMBER; false: it is no member. */
+static bool
+take_member(const struct rows_columns *columns, struct rows_span behind,
+    struct about *out)
+{
+    const char *colon = memchr(behind.at, ':', behind.len);
+    if (colon == NULL) {
         return false;
     }
-    struct rows_span id = {key.at, (size_t)(dot - key.at)};
-    struct rows_span suffix = {dot + 1, (size_t)(colon - dot - 1)};
-    struct rows_span member = {
-        colon + 1, (size_t)(key.at + key.len - colon - 1)};
-    int members = rows__members_of(columns, suffix);
+    struct rows_span suffix = {behind.at, (size_t)(colon - behind.at)};
+    out->member = (struct rows_span){
+        colon + 1, (size_t)(behind.at + behind.len - colon - 1)};
+    out->members = rows__members_of(columns, suffix);
+    return out->members >= 0;
+}
+
+/* Takes the braces from a name, or the mark of a proxy: what stands before the
+ * last dot of a key is written so. */
+static void
+take_form(struct rows_span *name)
+{
+    static const char mark[] = "|#|";
+    size_t len = sizeof mark - 1;
+    if (name->len >= 2 && name->at[0] == '{' &&
+        name->at[name->len - 1] == '}') {
+        name->at++;
+        name->len -= 2;
+    } else if (name->len >= len &&
+        memcmp(name->at + name->len - len, mark, len) == 0) {
+        name->len -= len;
+    }
+}
+
+/* Where ids are names: NAME, NAME.COUNTER or NAME.SUFFIX:MEMBER, as the server
+ * takes it. */
+static bool
+take_named(const struct rows_columns *columns, struct rows_span key,
+    struct about *out)
+{
+    const char *dot = memrchr(key.at, '.', key.len);
+    out->id = key;
+    if (dot == NULL) {
+        return true;
+    }
+    struct rows_span before = {key.at, (size_t)(dot - key.at)};
+    struct rows_span behind = {dot + 1, key.len - before.len - 1};
+    if (rows__is_name(behind, &columns->counter) ||
+        take_member(columns, behind, out)) {
+        out->id = before;
+        take_form(&out->id);
+        return true;
+    }
+    return !is_of_cell(columns, behind);
+}
+
+/* ID or ID.SUFFIX:MEMBER */
+static bool
+take_about(const struct rows_columns *columns, struct rows_span key,
+    struct about *out)
+{
+    *out = (struct about){.id = key, .members = -1};
+    if (columns->has_names) {
+        return take_named(columns, key, out);
+    }
+    const char *dot = memchr(key.at, '.', key.len);
+    if (dot == NULL) {
+        return true;
+    }
+    out->id.len = (size_t)(dot - key.at);
+    struct rows_span behind = {dot + 1, key.len - out->id.len - 1};
+    return take_member(columns, behind, out);
+}
+
+/* The rest of the line of a member. */
+static bool
+dumped_member(
+    const struct about *about, struct rows_span text, struct row *out)
+{
+    struct rows_span value;
     out->is_member = true;
-    out->members = (uint8_t)members;
-    return members >= 0 && rows__number(id, &out->id) &&
-        rows__number(member, &out->member) && word(&text, &value) &&
+    out->members = (uint8_t)about->members;
+    return rows__number(about->member, &out->member) && word(&text, &value) &&
         rows__number(value, &out->value) && !word(&text, &value);
 }
 
@@ -214,6 +327,7 @@ rows_take_dumped(const struct rows_columns *columns, const char *line,
     size_t len, struct row *out)
 {
     struct rows_span text = {line, len}, at;
+    struct about about;
     *out = (struct row){0};
     if (!word(&text, &at)) {
         return ROWS_BAD;
@@ -228,11 +342,12 @@ rows_take_dumped(const struct rows_columns *columns, const char *line,
         !rows__is_name(at, &columns->counter) || !word(&text, &at)) {
         return ROWS_BAD;
     }
-    if (memchr(at.at, '.', at.len) != NULL) {
-        return dumped_member(columns, at, text, out) ? ROWS_ROW : ROWS_BAD;
-    }
-    if (!rows__number(at, &out->id)) {
+    if (!take_about(columns, at, &about) ||
+        !rows_id_of(columns, about.id.at, about.id.len, &out->id)) {
         return ROWS_BAD;
+    }
+    if (about.members >= 0) {
+        return dumped_member(&about, text, out) ? ROWS_ROW : ROWS_BAD;
     }
     for (unsigned i = 0; word(&text, &at); i++) {
         if (!dumped_cell(columns, at, i, out)) {

@@ -32,6 +32,14 @@ rows__number(struct rows_span span, uint64_t *out)
     return num_parse_u64(span.at, span.len, out);
 }
 
+/* Bytes of the letter of UTF-8 that text begins with, 1..4; 0: it is none. */
+size_t rows__utf8_len(const char *text, size_t len);
+
+/* Writes the name that is a string of ndjson, without its quotes, and its
+ * length; false: there is none, or it is too long. */
+bool rows__unescape(
+    struct rows_span text, char out[NAME_BYTES_MAX], size_t *len);
+
 /* As rows_column_of and rows_members_of. */
 int rows__column_of(const struct rows_columns *columns, struct rows_span name);
 int rows__members_of(

@@ -15,6 +15,16 @@ bad(struct rows_reader *reader, const char *why, struct rows_span span)
     return ROWS_BAD;
 }
 
+static const char no_number[] = "no whole number from 0 to 2^64-1";
+
+static const char *
+no_id(const struct rows_reader *reader)
+{
+    return reader->columns->has_names
+        ? "no name of 1 to 200 bytes without white space"
+        : no_number;
+}
+
 /* ---- csv and tsv ---- */
 
 /* The quote that ends a field, which begins behind at; RFC 4180: two of them
@@ -32,7 +42,8 @@ end_of_quoted(const char *at, const char *end)
 }
 
 /* The next field, of a line that has one. Two quotes that stand for one stay
- * two: no number and no name has any. False where quotes are wrong. */
+ * two: no number has any, and of a name they are made one later. False where
+ * quotes are wrong. */
 static bool
 field(
     bool is_csv, struct rows_span *text, struct rows_span *out, bool *is_last)
@@ -129,15 +140,35 @@ rows_take_header(struct rows_reader *reader, const char *line, size_t len)
     return true;
 }
 
+/* Takes the id. A field of csv that stood in quotes, where two of them may
+ * stand for one, is written anew without. */
+static bool
+take_id(struct rows_reader *reader, struct rows_span at, bool is_quoted,
+    struct row *row)
+{
+    if (!is_quoted || !reader->columns->has_names ||
+        memchr(at.at, '"', at.len) == NULL) {
+        return rows_id_of(reader->columns, at.at, at.len, &row->id);
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < at.len; i++) {
+        if (n == sizeof reader->text) {
+            return false;
+        }
+        reader->text[n++] = at.at[i];
+        i += at.at[i] == '"';
+    }
+    return rows_id_of(reader->columns, reader->text, n, &row->id);
+}
+
 /* Where the number of a field goes; NULL: nowhere. */
 static uint64_t *
 place_of(int means, struct row *row)
 {
     switch (means) {
     case ROWS_SKIP:
-        return NULL;
     case ROWS_ID:
-        return &row->id;
+        return NULL;
     case ROWS_MEMBER:
         return &row->member;
     case ROWS_VALUE:
@@ -158,6 +189,7 @@ take_fields(struct rows_reader *reader, struct rows_span line, struct row *row)
     row->members = row->is_member ? (uint8_t)reader->members : 0;
     row->value = row->is_member;
     for (; !is_last; i++) {
+        bool is_quoted = is_csv && text.len > 0 && *text.at == '"';
         if (!field(is_csv, &text, &at, &is_last)) {
             return bad(reader, "a quote without its other", line);
         }
@@ -169,8 +201,11 @@ take_fields(struct rows_reader *reader, struct rows_span line, struct row *row)
         if (means >= 0 && (at.len == 0 || rows__is_text(at, "\\N"))) {
             continue;
         }
+        if (means == ROWS_ID && !take_id(reader, at, is_quoted, row)) {
+            return bad(reader, no_id(reader), at);
+        }
         if (out != NULL && !rows__number(at, out)) {
-            return bad(reader, "no whole number from 0 to 2^64-1", at);
+            return bad(reader, no_number, at);
         }
         row->n += means >= 0;
     }
@@ -203,21 +238,31 @@ take_char(struct rows_span *text, char c)
     return true;
 }
 
-/* "text", without an escape in it. */
+/* "text", with the escapes that are in it. */
 static bool
-take_string(struct rows_span *text, struct rows_span *out)
+take_coded(struct rows_span *text, struct rows_span *out)
 {
     if (!take_char(text, '"')) {
         return false;
     }
-    const char *end = memchr(text->at, '"', text->len);
-    if (end == NULL) {
+    size_t n = 0;
+    while (n < text->len && text->at[n] != '"') {
+        n += text->at[n] == '\\' ? 2 : 1;
+    }
+    if (n >= text->len) {
         return false;
     }
-    *out = (struct rows_span){text->at, (size_t)(end - text->at)};
-    text->at = end + 1;
-    text->len -= out->len + 1;
-    return memchr(out->at, '\\', out->len) == NULL;
+    *out = (struct rows_span){text->at, n};
+    text->at += n + 1;
+    text->len -= n + 1;
+    return true;
+}
+
+/* "text", without an escape in it. */
+static bool
+take_string(struct rows_span *text, struct rows_span *out)
+{
+    return take_coded(text, out) && memchr(out->at, '\\', out->len) == NULL;
 }
 
 static bool
@@ -239,13 +284,25 @@ struct had {
     bool id, members, member, value;
 };
 
+/* The string that is an id. */
 static bool
-take_number_of(const struct rows_columns *columns, struct rows_span name,
+take_name(struct rows_reader *reader, struct rows_span *text, struct row *row)
+{
+    struct rows_span coded;
+    size_t len = 0;
+    return take_coded(text, &coded) &&
+        rows__unescape(coded, reader->text, &len) &&
+        rows_id_of(reader->columns, reader->text, len, &row->id);
+}
+
+static bool
+take_number_of(struct rows_reader *reader, struct rows_span name,
     struct rows_span *text, struct row *row, struct had *had)
 {
     static const char *const known[] = {"id", "member", "value"};
+    const struct rows_columns *columns = reader->columns;
     bool *const is_had[] = {&had->id, &had->member, &had->value};
-    uint64_t *const to[] = {&row->id, &row->member, &row->value};
+    uint64_t *const to[] = {&row->id.number, &row->member, &row->value};
     int column = rows__column_of(columns, name);
     for (unsigned i = 0; column < 0 && i < 3; i++) {
         if (rows__is_text(name, known[i]) ||
@@ -254,7 +311,8 @@ take_number_of(const struct rows_columns *columns, struct rows_span name,
                 return false;
             }
             *is_had[i] = true;
-            return take_digits(text, to[i]);
+            return i == 0 && columns->has_names ? take_name(reader, text, row)
+                                                : take_digits(text, to[i]);
         }
     }
     for (unsigned i = 0; i < row->n; i++) {
@@ -268,16 +326,17 @@ take_number_of(const struct rows_columns *columns, struct rows_span name,
 }
 
 static bool
-take_pair(const struct rows_columns *columns, struct rows_span *text,
-    struct row *row, struct had *had)
+take_pair(struct rows_reader *reader, struct rows_span *text, struct row *row,
+    struct had *had)
 {
+    const struct rows_columns *columns = reader->columns;
     struct rows_span name, value;
     if (!take_string(text, &name) || !take_char(text, ':')) {
         return false;
     }
     if (!rows__is_text(name, "members") ||
         rows__column_of(columns, name) >= 0) {
-        return take_number_of(columns, name, text, row, had);
+        return take_number_of(reader, name, text, row, had);
     }
     if (had->members || !take_string(text, &value)) {
         return false;
@@ -295,7 +354,7 @@ take_object(struct rows_reader *reader, struct rows_span line, struct row *row)
     struct had had = {0};
     bool is_right = take_char(&text, '{');
     while (is_right) {
-        is_right = take_pair(reader->columns, &text, row, &had);
+        is_right = take_pair(reader, &text, row, &had);
         if (is_right && !take_char(&text, ',')) {
             break;
         }

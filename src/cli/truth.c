@@ -40,13 +40,17 @@ fail(struct truth *truth, const char *why)
 }
 
 static FILE *
-write_ids(const uint64_t *id, unsigned n)
+write_ids(const struct rows_id *id, unsigned n)
 {
     FILE *file = tmpfile();
-    bool is_written = file != NULL;
-    for (unsigned i = 0; is_written && i < n; i++) {
-        is_written = fprintf(file, "%" PRIu64 "\n", id[i]) > 0;
+    struct buf text = {0};
+    for (unsigned i = 0; i < n; i++) {
+        rows_put_id(&id[i], &text);
+        buf_add_text(&text, "\n");
     }
+    bool is_written = file != NULL && !text.failed &&
+        fwrite(text.data, 1, text.len, file) == text.len;
+    buf_fini(&text);
     if (is_written && fflush(file) == 0) {
         rewind(file);
         return file;
@@ -111,13 +115,22 @@ number(const char *text, uint64_t *out)
     return num_parse_u64(text, strlen(text), out);
 }
 
+/* True where the word is that id: a number may have zeroes in front. */
 static bool
-take_line(const struct truth *truth, char *line, uint64_t wanted,
-    uint64_t *out, bool *is_known)
+is_id(const char *text, const struct rows_id *wanted)
 {
     uint64_t id = 0;
+    return wanted->name == NULL ? number(text, &id) && id == wanted->number
+                                : strlen(text) == wanted->len &&
+            memcmp(text, wanted->name, wanted->len) == 0;
+}
+
+static bool
+take_line(const struct truth *truth, char *line, const struct rows_id *wanted,
+    uint64_t *out, bool *is_known)
+{
     char *at = line, *text;
-    if (!word(&at, &text) || !number(text, &id) || id != wanted) {
+    if (!word(&at, &text) || !is_id(text, wanted)) {
         return false;
     }
     *is_known = true;
@@ -157,7 +170,7 @@ next_line(struct buf *answer, size_t *at)
 }
 
 static bool
-take_lines(struct truth *truth, struct buf *answer, const uint64_t *id,
+take_lines(struct truth *truth, struct buf *answer, const struct rows_id *id,
     unsigned n, uint64_t *out, bool *is_known)
 {
     size_t at = 0;
@@ -170,7 +183,7 @@ take_lines(struct truth *truth, struct buf *answer, const uint64_t *id,
         if (line == NULL) {
             return fail(truth, "it answered fewer lines than ids");
         }
-        if (!take_line(truth, line, id[i], &out[(size_t)i * truth->n_columns],
+        if (!take_line(truth, line, &id[i], &out[(size_t)i * truth->n_columns],
                 &is_known[i])) {
             return fail(truth,
                 "a line is not ID and a number a column, or \"ID -\", in the "
@@ -305,8 +318,8 @@ run(struct truth *truth, int in, struct buf *answer)
 }
 
 bool
-truth_ask(struct truth *truth, const uint64_t *id, unsigned n, uint64_t *out,
-    bool *is_known)
+truth_ask(struct truth *truth, const struct rows_id *id, unsigned n,
+    uint64_t *out, bool *is_known)
 {
     FILE *ids = write_ids(id, n);
     if (ids == NULL) {

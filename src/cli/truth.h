@@ -2,6 +2,7 @@
 #ifndef CLI_TRUTH_H
 #define CLI_TRUTH_H
 
+#include "cli/rows.h"
 #include "client/stop.h"
 
 #include <stdbool.h>
@@ -9,10 +10,10 @@
 
 /* A command that knows what numbers should be. It is run by /bin/sh for each
  * batch: ids come to its standard input, one a line; it answers a line for
- * each, in the same order: the id and its numbers, or "ID -" where it knows
- * nothing of that one; and ends with status 0. It has a group of processes of
- * its own: where it answers wrongly, or takes too long, all of that is ended,
- * first by SIGTERM. One thread. */
+ * each, in the same order: the id, digits or a name, and its numbers, or
+ * "ID -" where it knows nothing of that one; and ends with status 0. It has a
+ * group of processes of its own: where it answers wrongly, or takes too long,
+ * all of that is ended, first by SIGTERM. One thread. */
 
 enum { TRUTH_BATCH_MAX = 1000, TRUTH_COLUMNS_MAX = 16, TRUTH_WHY_MAX = 200 };
 
@@ -26,7 +27,7 @@ struct truth {
 
 /* Numbers of id[0..n), n_columns each, to out; is_known[i] is false where it
  * knows nothing. False with why: whatever was answered counts for nothing. */
-bool truth_ask(struct truth *truth, const uint64_t *id, unsigned n,
+bool truth_ask(struct truth *truth, const struct rows_id *id, unsigned n,
     uint64_t *out, bool *is_known);
 
 #endif

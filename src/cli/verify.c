@@ -6,7 +6,7 @@
  * was lost, or counted twice. A number that moves is not judged. */
 #include "cli/verify.h"
 
-#include "base/num.h"
+#include "base/assert.h"
 #include "cli/peer.h"
 #include "cli/verify_priv.h"
 
@@ -195,9 +195,10 @@ take_columns(struct verify *job)
 /* ---- the first look ---- */
 
 static bool
-add_suspect(struct verify *job, uint64_t id, unsigned column, uint64_t here,
-    uint64_t truth)
+add_suspect(struct verify *job, const struct rows_id *id, unsigned column,
+    uint64_t here, uint64_t truth)
 {
+    struct rows_id own = *id;
     if (job->n_suspects == job->suspects_most) {
         return verify__fail(job,
             "more than %" PRIu64 " numbers differ: is --truth of the same "
@@ -214,8 +215,16 @@ add_suspect(struct verify *job, uint64_t id, unsigned column, uint64_t here,
         job->suspect = more;
         job->room = room;
     }
+    if (id->name != NULL) {
+        char *name = malloc(id->len);
+        if (name == NULL) {
+            return verify__fail(job, "out of memory");
+        }
+        memcpy(name, id->name, id->len);
+        own.name = name;
+    }
     job->suspect[job->n_suspects++] = (struct suspect){
-        .id = id, .column = (uint8_t)column, .here = here, .truth = truth};
+        .id = own, .column = (uint8_t)column, .here = here, .truth = truth};
     return true;
 }
 
@@ -233,7 +242,7 @@ compare(struct verify *job)
             size_t at = (size_t)i * job->n_columns + c;
             if (job->here[at] != job->there[at] &&
                 !add_suspect(
-                    job, job->id[i], c, job->here[at], job->there[at])) {
+                    job, &job->id[i], c, job->here[at], job->there[at])) {
                 return false;
             }
         }
@@ -242,6 +251,20 @@ compare(struct verify *job)
     job->n = 0;
     shown_tell(&job->shown, job->looked, job->looked);
     return true;
+}
+
+/* One more of the batch. */
+static void
+add_id(struct verify *job, const struct rows_id *id)
+{
+    struct rows_id *own = &job->id[job->n];
+    *own = *id;
+    if (id->name != NULL) {
+        ASSERT(id->len <= NAME_BYTES_MAX);
+        memcpy(job->name[job->n], id->name, id->len);
+        own->name = job->name[job->n];
+    }
+    job->n++;
 }
 
 static bool
@@ -255,7 +278,7 @@ take_record(struct verify *job, const struct row *row)
     for (unsigned c = 0; c < job->n_columns; c++) {
         job->here[(size_t)job->n * job->n_columns + c] = value[job->column[c]];
     }
-    job->id[job->n++] = row->id;
+    add_id(job, &row->id);
     return job->n < TRUTH_BATCH_MAX || compare(job);
 }
 
@@ -293,17 +316,21 @@ look_at_dump(struct verify *job)
 static bool
 look_at_more(struct verify *job)
 {
-    char line[64];
+    char line[NAME_BYTES_MAX + 64];
+    struct rows_id id;
     FILE *file = job->more == NULL ? NULL : fopen(job->more, "re");
     bool is_right = job->more == NULL || file != NULL ||
         verify__fail(job, "%s: %s", job->more, strerror(errno));
     while (
         is_right && file != NULL && fgets(line, sizeof line, file) != NULL) {
         size_t len = strcspn(line, "\r\n");
-        if (!num_parse_u64(line, len, &job->id[job->n])) {
+        if (!rows_id_of(&job->columns, line, len, &id)) {
             is_right = verify__fail(
                 job, "%s: %.*s is no id", job->more, (int)len, line);
-        } else if (++job->n == TRUTH_BATCH_MAX) {
+            continue;
+        }
+        add_id(job, &id);
+        if (job->n == TRUTH_BATCH_MAX) {
             is_right = verify__read_here(job) && compare(job);
         }
     }
@@ -319,8 +346,14 @@ static int
 compare_suspects(const void *left, const void *right)
 {
     const struct suspect *a = left, *b = right;
-    return a->id != b->id ? (a->id < b->id ? -1 : 1)
-                          : (int)a->column - (int)b->column;
+    int compared = rows_compare_ids(&a->id, &b->id);
+    return compared != 0 ? compared : (int)a->column - (int)b->column;
+}
+
+static void
+forget_name(struct suspect *suspect)
+{
+    free((void *)(uintptr_t)suspect->id.name);
 }
 
 /* What came twice, in the dump and in --more, is one. */
@@ -337,10 +370,13 @@ make_single(struct verify *job)
         struct suspect *one = &job->suspect[i];
         if (compare_suspects(&job->suspect[n], one) != 0) {
             job->suspect[++n] = *one;
-        } else if (job->suspect[n].here != one->here ||
+            continue;
+        }
+        if (job->suspect[n].here != one->here ||
             job->suspect[n].truth != one->truth) {
             job->suspect[n].has_moved = true;
         }
+        forget_name(one);
     }
     job->n_suspects = n + 1;
 }
@@ -357,7 +393,7 @@ look_again_at(struct verify *job, size_t first, size_t end)
     unsigned at = 0;
     for (size_t i = first; i < end; i++) {
         struct suspect *one = &job->suspect[i];
-        at += job->id[at] != one->id;
+        at += rows_compare_ids(&job->id[at], &one->id) != 0;
         size_t cell = (size_t)at * job->n_columns + one->column;
         one->has_moved = one->has_moved || !job->is_known[at] ||
             job->here[cell] != one->here || job->there[cell] != one->truth;
@@ -376,8 +412,8 @@ look_again(struct verify *job)
         return verify__fail(job, "%s", job->ask.talk.why);
     }
     for (size_t i = 0; i < job->n_suspects; i++) {
-        uint64_t id = job->suspect[i].id;
-        if (job->n > 0 && job->id[job->n - 1] == id) {
+        const struct rows_id *id = &job->suspect[i].id;
+        if (job->n > 0 && rows_compare_ids(&job->id[job->n - 1], id) == 0) {
             continue;
         }
         if (job->n == TRUTH_BATCH_MAX) {
@@ -386,7 +422,7 @@ look_again(struct verify *job)
             }
             first = i;
         }
-        job->id[job->n++] = id;
+        job->id[job->n++] = *id;
     }
     return job->n == 0 || look_again_at(job, first, job->n_suspects);
 }
@@ -415,12 +451,15 @@ judge(struct verify *job)
             continue;
         }
         job->drifts++;
-        if (!job->ask.is_json) {
-            (void)printf("%" PRIu64 ".%s is %" PRIu64 ", the truth is %" PRIu64
-                         "\n",
-                one->id, job->columns.name[job->column[one->column]].text,
-                one->here, one->truth);
+        if (job->ask.is_json) {
+            continue;
         }
+        buf_clear(&job->text);
+        rows_put_id(&one->id, &job->text);
+        (void)fwrite(job->text.data, 1, job->text.len, stdout);
+        (void)printf(".%s is %" PRIu64 ", the truth is %" PRIu64 "\n",
+            job->columns.name[job->column[one->column]].text, one->here,
+            one->truth);
     }
 }
 
@@ -455,11 +494,6 @@ run(struct verify *job)
     if (!ask_connect(&job->ask) ||
         !peer_columns(&job->ask.talk, job->counter, &job->columns, &n)) {
         return verify__fail(job, "%s", job->ask.talk.why);
-    }
-    if (job->columns.has_names) {
-        return verify__fail(job,
-            "the ids of %.40s are names, which are not verified",
-            job->counter);
     }
     if (!take_columns(job) ||
         (job->is_fixing && !(is_primary(job) && verify__finish_before(job)))) {
@@ -534,6 +568,9 @@ verify_main(int argc, char *const argv[])
     ask_fini(&job.ask);
     stop_fini(&job.stop);
     buf_fini(&job.text);
+    for (size_t i = 0; i < job.n_suspects; i++) {
+        forget_name(&job.suspect[i]);
+    }
     free(job.suspect);
     return status;
 }

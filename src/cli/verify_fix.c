@@ -23,7 +23,7 @@ enum {
     BATCH = 256, /* a producer's window has 1,024 numbers */
     PAUSE_MS = 1000,
     AT_OFFSET = sizeof "tallyctl verify 1\nat " - 1,
-    LINE_MAX_BYTES = 128,
+    LINE_MAX_BYTES = 512,
     OF_BYTES = ADDRESS_MAX + SCHEMA_NAME_MAX + 16
 };
 
@@ -41,20 +41,27 @@ struct fixing {
 
 /* ---- the file ---- */
 
-static void
+static bool
 put_corrections(const struct verify *job, FILE *file)
 {
+    struct buf key = {0};
+    bool is_put = true;
     for (size_t i = 0; i < job->n_suspects; i++) {
         const struct suspect *one = &job->suspect[i];
         if (!verify__is_drift(one)) {
             continue;
         }
         bool is_more = one->truth > one->here;
-        (void)fprintf(file, "%s %s %" PRIu64 ".%s %" PRIu64 "\n",
-            is_more ? "incr" : "decr", job->counter, one->id,
-            job->columns.name[job->column[one->column]].text,
+        buf_clear(&key);
+        rows_put_key(&one->id, verify__column(job, one->column), &key);
+        (void)fprintf(file, "%s %s ", is_more ? "incr" : "decr", job->counter);
+        is_put = is_put && !key.failed;
+        (void)fwrite(key.data, 1, key.failed ? 0 : key.len, file);
+        (void)fprintf(file, " %" PRIu64 "\n",
             is_more ? one->truth - one->here : one->here - one->truth);
     }
+    buf_fini(&key);
+    return is_put;
 }
 
 /* Corrections are of one server and one counter: to another they would be wrong
@@ -85,9 +92,9 @@ write_file(struct verify *job)
         random, job->drifts);
     put_identity(job, of, sizeof of);
     (void)fputs(of, file);
-    put_corrections(job, file);
-    bool is_written =
-        fflush(file) == 0 && ferror(file) == 0 && fsync(fileno(file)) == 0;
+    bool is_written = put_corrections(job, file);
+    is_written = is_written && fflush(file) == 0 && ferror(file) == 0 &&
+        fsync(fileno(file)) == 0;
     is_written = fclose(file) == 0 && is_written;
     return (is_written && rename(aside, job->state) == 0) ||
         verify__fail(job, "%s: %s", job->state, strerror(errno));

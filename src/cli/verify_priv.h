@@ -17,7 +17,7 @@ enum { VERIFY_WHY_MAX = 400, VERIFY_PRODUCER_MAX = 32, VERIFY_LOOKS = 3 };
 
 /* A number that differs. */
 struct suspect {
-    uint64_t id;
+    struct rows_id id;    /* a name is the heap's */
     uint64_t here, truth; /* of the first look */
     uint8_t column;       /* of verify.column */
     bool has_moved;       /* either was another at a later look */
@@ -40,7 +40,8 @@ struct verify {
 
     /* the batch that is looked at */
     unsigned n;
-    uint64_t id[TRUTH_BATCH_MAX];
+    struct rows_id id[TRUTH_BATCH_MAX]; /* names are in name, or a suspect's */
+    char name[TRUTH_BATCH_MAX][NAME_BYTES_MAX];
     uint64_t here[TRUTH_BATCH_MAX * TRUTH_COLUMNS_MAX];
     uint64_t there[TRUTH_BATCH_MAX * TRUTH_COLUMNS_MAX];
     bool is_known[TRUTH_BATCH_MAX];
@@ -56,6 +57,15 @@ struct verify {
 /* Writes why. Always false. */
 __attribute__((format(printf, 2, 3))) bool verify__fail(
     struct verify *job, const char *format, ...);
+
+/* The name that the keys of a number have, of those that are compared. */
+static inline const struct schema_name *
+verify__column(const struct verify *job, unsigned i)
+{
+    const struct rows_columns *columns = &job->columns;
+    const struct schema_name *suffix = &columns->suffix[job->column[i]];
+    return suffix->len > 0 ? suffix : &columns->name[job->column[i]];
+}
 
 /* Reads the numbers of id[0..n) of the server to here. False with why. */
 bool verify__read_here(struct verify *job);

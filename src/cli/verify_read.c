@@ -20,11 +20,8 @@ struct reading {
 static void
 put_key(const struct verify *job, unsigned i, struct buf *out)
 {
-    const struct schema_name *name =
-        &job->columns.name[job->column[i % job->n_columns]];
-    buf_add_u64(out, job->id[i / job->n_columns]);
-    buf_add_text(out, ".");
-    buf_add(out, name->text, name->len);
+    rows_put_key(&job->id[i / job->n_columns],
+        verify__column(job, i % job->n_columns), out);
 }
 
 /* VALUE KEY FLAGS BYTES. What has none is at its default (absent=miss). */

@@ -283,7 +283,11 @@ exec_flush(struct session *session, struct exec_turn *turn)
 enum exec_step
 exec__settle_all(struct session *session, struct exec_turn *turn)
 {
-    return exec_is_gathering(session) ? exec_flush(session, turn) : EXEC_DONE;
+    const struct moved_one *moved = session->executor->other_moved;
+    enum exec_step step =
+        exec_is_gathering(session) ? exec_flush(session, turn) : EXEC_DONE;
+    session->executor->other_moved = moved; /* of whom is at hand */
+    return step;
 }
 
 struct schema_word
@@ -338,9 +342,12 @@ exec__say_refusal(
     if (err == ERR_NOT_OWNED && owns != NULL) {
         answer.detail = owns_rule(owns);
     }
-    const struct moved_one *moved = err == ERR_MOVED && executor->moved != NULL
-        ? moved_find(executor->moved, session->other_id)
-        : NULL;
+    const struct moved_one *moved = NULL;
+    if (err == ERR_MOVED && executor->moved != NULL) {
+        moved = executor->other_moved != NULL
+            ? executor->other_moved
+            : moved_find(executor->moved, session->other_id);
+    }
     if (moved != NULL) {
         answer.detail = moved->address;
     }

@@ -416,6 +416,18 @@ take(struct session *session, int err, struct exec_turn *turn)
     return EXEC_GATHERED;
 }
 
+/* The name in the request's key is handed over. */
+static __attribute__((noinline)) enum exec_step
+turn_name_away(struct session *session, struct exec_turn *turn)
+{
+    enum exec_step step = exec__settle_all(session, turn);
+    if (step != EXEC_DONE) {
+        return step;
+    }
+    exec__count(session, METRIC_moved_refused, 1);
+    return exec__refuse(session, ERR_MOVED, turn->out);
+}
+
 /* The change that gather has made room for is filled, but for whose id it is
  * and who numbers it; or, with err, the request is wrong. */
 static inline __attribute__((always_inline)) enum exec_step
@@ -538,7 +550,7 @@ turn_mark_away(
     if (step != EXEC_DONE) {
         return step;
     }
-    session->other_id = id;
+    exec__note_id(session, id);
     return exec__refuse(session, exec__other(session, id), turn->out);
 }
 
@@ -666,7 +678,9 @@ exec__change_begin(struct session *session, const char *bytes,
     }
     if (__builtin_expect(key->target.counter->key_is_text, 0) &&
         exec__name_fault(session, key) != 0) {
-        return take(session, exec__name_fault(session, key), turn);
+        int fault = exec__name_fault(session, key);
+        return fault == ERR_MOVED ? turn_name_away(session, turn)
+                                  : take(session, fault, turn);
     }
     enum exec_step step = settle_unlike(session, key->kind == KEY_ABOUT, turn);
     if (step != EXEC_DONE) {
@@ -822,6 +836,9 @@ exec__counter_begin(
     job->of_about = of_about;
     struct change *change = &job->change[job->store_change.n];
     int err = parse_dialect(session, bytes, counter, change);
+    if (err == ERR_MOVED) {
+        return turn_name_away(session, turn);
+    }
     enum exec_step step = finish(session, bytes, err, turn);
     if (step == EXEC_DONE && is_misfit(session->request.op, err)) {
         exec__count(session, METRIC_dialect_misfits, 1);

@@ -199,7 +199,7 @@ say_change(struct session *session, const struct change *change,
         kind = ANSWER_NOT_FOUND;
         break;
     default:
-        session->other_id = change->id;
+        exec__note_change(session, change);
         exec__say_refusal(session, change->err, echo, out);
         return;
     }

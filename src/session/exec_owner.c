@@ -12,8 +12,8 @@
  * before they are gathered, and again where they have waited since.
  *
  * Where a counter's ids are names a rule takes the name, as clients do, and the
- * key is looked at when it is read: nothing else asks for these. They are
- * handed over by no rule, so what has waited need not be looked at again. */
+ * key is looked at when it is read; but for changes that have waited since
+ * nothing else asks for these. */
 #include "session/exec_get.h"
 
 #include "base/assert.h"
@@ -29,6 +29,7 @@ exec_ask_owner(struct session *session)
         ? NULL
         : owner_rule(executor->owner);
     executor->moved = session->is_feed ? NULL : store_moved(executor->store);
+    executor->other_moved = NULL;
     executor->has_others = executor->owns != NULL || executor->moved != NULL;
 }
 
@@ -44,16 +45,39 @@ exec__other(const struct session *session, uint64_t id)
         : 0;
 }
 
+/* The handover of a name, which is noted; NULL: it is here. A name that is NULL
+ * is the own one of the id. */
+static const struct moved_one *
+find_moved_name(
+    struct executor *executor, const char *name, size_t len, uint64_t id)
+{
+    char text[OWN_DIGITS_MAX];
+    if (executor->moved == NULL) {
+        return NULL;
+    }
+    if (name == NULL) {
+        len = own_id_name(id, text);
+        name = text;
+    }
+    executor->other_moved = moved_find_name(executor->moved, name, len);
+    return executor->other_moved;
+}
+
 int
 exec__name_other(const struct session *session, const struct key *key)
 {
-    const struct executor *executor = session->executor;
+    struct executor *executor = session->executor;
     char text[OWN_DIGITS_MAX];
     if (key->is_bad_name) {
         return ERR_BAD_ID_NAME;
     }
-    if (executor->owns == NULL || !owns_takes_names(executor->owns) ||
-        executor->owner->misses) {
+    if (find_moved_name(executor, key->name, key->name_len, key->id) != NULL) {
+        return ERR_MOVED;
+    }
+    if (executor->owns == NULL) {
+        return 0;
+    }
+    if (!owns_takes_names(executor->owns) || executor->owner->misses) {
         return ERR_NAMES_RULE;
     }
     bool has_own_id = key->name == NULL;
@@ -84,7 +108,7 @@ exec__note_other(struct session *session, uint64_t id)
 {
     struct executor *executor = session->executor;
     const struct owns *owns = executor->owns;
-    session->other_id = id;
+    exec__note_id(session, id);
     if (exec__other(session, id) == ERR_MOVED) {
         exec__count(session, METRIC_moved_refused, 1);
         return;
@@ -146,17 +170,39 @@ exec__owner_fault(struct session *session, const struct change *change)
         : err;
 }
 
+/* True where the change is of a name that is handed over, which is noted. */
+static bool
+has_moved_name(struct session *session, const struct change *change)
+{
+    const struct engine_name *name = change->name;
+    return is_by_name(session, change->counter) &&
+        find_moved_name(session->executor, name == NULL ? NULL : name->bytes,
+            name == NULL ? 0 : name->len, change->id) != NULL;
+}
+
+void
+exec__note_change(struct session *session, const struct change *change)
+{
+    exec__note_id(session, change->id);
+    if (change->err == ERR_MOVED) {
+        (void)has_moved_name(session, change);
+    }
+}
+
 void
 exec__look_again(struct session *session)
 {
     struct job *job = session->job;
     for (unsigned i = 0; i < job->store_change.n; i++) {
         struct change *change = &job->change[i];
-        if (is_by_name(session, change->counter) ||
-            exec__other(session, change->id) != ERR_MOVED) {
+        if (has_moved_name(session, change)) {
+            exec__count(session, METRIC_moved_refused, 1);
+        } else if (!is_by_name(session, change->counter) &&
+            exec__other(session, change->id) == ERR_MOVED) {
+            exec__note_other(session, change->id);
+        } else {
             continue;
         }
-        exec__note_other(session, change->id);
         job->moved |= UINT64_C(1) << i;
         change->producer = 0;
         for (unsigned c = 0; c < change->n_columns; c++) {
@@ -238,7 +284,7 @@ exec_get__refusal(struct session *session, const struct slot *slot)
             ? exec__other_fault(session, id_of(job, first))
             : 0;
         if (err != 0) {
-            session->other_id = id_of(job, first);
+            exec__note_id(session, id_of(job, first));
             return err;
         }
     }

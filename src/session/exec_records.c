@@ -429,7 +429,8 @@ exec__records_begin(
     }
     int err = counter == NULL ? ERR_NO_COUNTER : 0;
     err = err == 0 ? take_ids(request, bytes, &dump, &owns) : err;
-    if (err == 0 && counter->key_is_text && owns != NULL) {
+    if (err == 0 && counter->key_is_text && owns != NULL &&
+        !owns_takes_names(owns)) {
         err = ERR_NAMES_RULE;
     } else if (err == 0 && counter->key_is_text &&
         (dump.first_id != 0 || dump.last_id != UINT64_MAX)) {

@@ -107,6 +107,15 @@ exec__is_other(const struct session *session, uint64_t id)
 }
 /* The same, but 0 also where it is to be a miss. */
 int exec__other_fault(const struct session *session, uint64_t id);
+/* Notes whose refusal is said next: that of an id, or of what a change was
+ * of. */
+static inline void
+exec__note_id(struct session *session, uint64_t id)
+{
+    session->other_id = id;
+    session->executor->other_moved = NULL;
+}
+void exec__note_change(struct session *session, const struct change *change);
 /* Counts that a request for it, or a key, is answered so; and logs it, where
  * it is by the rule of --owns. What is refused next is refused for it. */
 void exec__note_other(struct session *session, uint64_t id);
@@ -138,12 +147,12 @@ exec__edits_counters(enum request_op op)
 }
 
 /* The same of a key of a counter whose ids are names: 0, ERR_BAD_ID_NAME,
- * ERR_NOT_OWNED; or ERR_NAMES_RULE where the rule is about numbers, or others'
- * ids are misses, which these cannot be. */
+ * ERR_NOT_OWNED, ERR_MOVED; or ERR_NAMES_RULE where the rule of --owns is about
+ * numbers, or others' ids are misses, which these cannot be. */
 int exec__name_other(const struct session *session, const struct key *key);
 
-/* What is wrong with the name in a key: ERR_BAD_ID_NAME; ERR_NAMES_RULE where
- * some ids are other servers'. 0 also of keys by ids. */
+/* What is wrong with the name in a key: ERR_BAD_ID_NAME; what exec__name_other
+ * says where some ids are other servers'. 0 also of keys by ids. */
 static inline int
 exec__name_fault(const struct session *session, const struct key *key)
 {

@@ -55,7 +55,10 @@ struct executor {
     const struct owns *owns;    /* its rule, since the turn began; or NULL */
     const struct moved *moved;  /* ids at other groups, likewise */
     bool has_others;            /* one of both is not NULL */
-    uint64_t value_bytes_max;   /* memcached's -I */
+    const struct moved_one *other_moved; /* likewise: that of the name that was
+                                          * refused last; NULL: it was an id,
+                                          * see other_id of the session */
+    uint64_t value_bytes_max;            /* memcached's -I */
     enum session_binding binding;
     struct store_ring *ring;  /* the worker's; NULL: none (call/ring.h) */
     struct watch_ring *watch; /* likewise; NULL: nobody can watch */

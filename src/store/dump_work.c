@@ -154,7 +154,7 @@ describe_column(const struct schema *schema,
 /* The counter's columns now, in its order; ERR_GONE where there is no such
  * counter. */
 static int
-describe(const struct dump_source *source, const struct dump_work *work,
+describe(const struct dump_source *source, struct dump_work *work,
     struct segment_head *head, enum dump_column *kind,
     struct dump_members *members)
 {
@@ -170,6 +170,7 @@ describe(const struct dump_source *source, const struct dump_work *work,
     if (counter != NULL && counter->serial == work->serial) {
         ASSERT(counter->n_columns <= SCHEMA_COLUMNS_MAX);
         err = 0;
+        work->is_of_names = counter->key_is_text;
         head->n_columns = (uint8_t)counter->n_columns;
         for (unsigned i = 0; i < counter->n_columns; i++) {
             const struct schema_column *column = &counter->column[i];
@@ -498,12 +499,31 @@ add_to_batch(struct dump_work *work, uint64_t id, const uint64_t *code)
     ASSERT(n_numbers == batch->members.n_columns && n_shown == work->n_shown);
 }
 
+/* True where the id is of the rule. One whose name has gone is of none. */
+static bool
+is_wanted(const struct dump_source *source, const struct dump_work *work,
+    uint64_t id)
+{
+    char name[NAME_ROOM_BYTES];
+    if (work->owns == NULL) {
+        return true;
+    }
+    if (!work->is_of_names || source->names == NULL) {
+        return owns_has(work->owns, id);
+    }
+    qsbr_online(source->qsbr, source->reader);
+    size_t len = names_name(source->names, id, name);
+    qsbr_offline(source->reader);
+    return len > 0 && owns_has_name(work->owns, name, len);
+}
+
 static void
-add_record(struct dump_work *work, uint64_t id, const uint64_t *code)
+add_record(const struct dump_source *source, struct dump_work *work,
+    uint64_t id, const uint64_t *code)
 {
     const struct segment_head *head = &work->head;
     ASSERT(id >= work->from_id && id <= work->range_last_id); /* none twice */
-    if (work->owns != NULL && !owns_has(work->owns, id)) {
+    if (!is_wanted(source, work, id)) {
         work->n_passed++;
         return;
     }
@@ -566,7 +586,7 @@ add_records(const struct dump_source *source, struct dump_work *work)
         } else if (!is_end && id > work->range_last_id) {
             is_end = true; /* a row has some ids more */
         } else if (!is_end) {
-            add_record(work, id, code);
+            add_record(source, work, id, code);
             work->from_id = id + 1; /* 0 behind the last id: see below */
             is_end = id == work->range_last_id;
         }

@@ -5,6 +5,7 @@
 #include "base/owns.h"
 #include "call/call.h"
 #include "durable/durable.h"
+#include "names/names.h"
 #include "store/dump_members.h"
 #include "tier/seal_merge.h"
 #include "tier/segment_map.h"
@@ -28,6 +29,7 @@ struct dump_source {
     struct qsbr *qsbr;
     _Atomic(const struct schema *) *schema; /* the published one */
     unsigned n_shards;
+    const struct names *names;       /* NULL: no ids are names */
     struct durable *durable;         /* NULL: counters live in memory only */
     struct segment_map *segment_map; /* NULL: there is no cold tier */
     uint64_t range_records;     /* 0, or instead of DUMP_RANGE_BYTES, and */
@@ -88,6 +90,7 @@ struct dump_work {
     uint64_t from_id, last_id; /* still to be looked at */
     const struct owns *owns;   /* NULL, or only its ids are wanted; not owned,
                                 * and set before the first piece */
+    bool is_of_names; /* the counter's ids are names, which the rule takes */
     bool is_of_ids; /* pieces are ids only, of all records that there are; set
                      * before the first piece */
     bool shows_counts; /* a record is shown that has nothing but members; set

@@ -341,7 +341,7 @@ do_edit(struct keeper *keeper, const struct store_edit *call, uint64_t *seq)
     if (err != 0) {
         return err;
     }
-    if (schema_has_text(next) && keeper__has_handovers(keeper)) {
+    if (schema_has_text(next) && keeper__has_numbers_only(keeper)) {
         schema_destroy(&next);
         return ERR_NAMES_RULE;
     }

@@ -50,9 +50,14 @@ logged(const struct keeper *keeper)
 }
 
 bool
-keeper__has_handovers(const struct keeper *keeper)
+keeper__has_numbers_only(const struct keeper *keeper)
 {
-    return logged(keeper)->n > 0;
+    const struct moved_list *list = logged(keeper);
+    bool has = false;
+    for (uint32_t i = 0; i < list->n; i++) {
+        has = has || !moved_one_takes_names(&list->one[i]);
+    }
+    return has;
 }
 
 /* Logs it, where there is a log, and it is one of those that are logged. */
@@ -132,7 +137,8 @@ hand_away(struct keeper *keeper, const struct moved_one *one, uint64_t *seq)
     struct moved *back = NULL; /* what is published now */
     lock_edits(keeper);
     int err = fault_of(keeper);
-    if (err == 0 && schema_has_text(keeper__current(keeper))) {
+    if (err == 0 && schema_has_text(keeper__current(keeper)) &&
+        !moved_one_takes_names(one)) {
         err = ERR_NAMES_RULE;
     }
     if (err == 0) {

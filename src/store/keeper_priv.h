@@ -30,13 +30,14 @@ void keeper__forget_all(
  * and waits for readers. The applier's thread, of a replica. */
 int keeper__apply(struct keeper *keeper, const struct entry *entry);
 
-/* True where ids have been handed over, and are not back. */
-bool keeper__has_handovers(const struct keeper *keeper);
+/* True where some ids are handed over by a rule about numbers alone, which no
+ * name goes by. Under edit_lock. */
+bool keeper__has_numbers_only(const struct keeper *keeper);
 
 /* Has the ids of the rule be at the address, or with "" here again. *seq is the
  * entry's batch; it stays as it is where none was needed. 0; ERR_NOT_PRIMARY,
- * ERR_MANY_HANDOVERS, ERR_NAMES_RULE where a counter's ids are names, which are
- * handed over by no rule, ERR_NO_MEMORY, or what is wrong with the log: nothing
+ * ERR_MANY_HANDOVERS, ERR_NAMES_RULE where a counter's ids are names and the
+ * rule is about numbers, ERR_NO_MEMORY, or what is wrong with the log: nothing
  * has changed. Takes edit_lock itself; waits for changes under way, a second
  * or so where they wait for room. The keeper's thread. */
 int keeper__hand_over(

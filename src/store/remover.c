@@ -158,11 +158,31 @@ make_change(
     }
 }
 
-/* Has n records removed, whose changes are in it->change then. 0, or why none
- * of it was begun: ERR_GONE, ERR_NOT_MOVED, or what store_fault says. */
+/* Gives change i, by an id, the name that the id has. False where that is not
+ * of the rule: the name has gone meanwhile, and maybe another one has come. An
+ * online reader. */
+static bool
+take_name(struct remover *it, uint32_t i)
+{
+    struct change *change = &it->change[i];
+    char *name = it->name_bytes[i];
+    size_t len = names_name(it->store->names, change->id, name);
+    if (len == 0 || !owns_has_name(it->owns, name, len)) {
+        return false;
+    }
+    if (change->id >= OWN_ID_END) {
+        it->name[i] = (struct engine_name){.bytes = name, .len = (uint8_t)len};
+        change->name = &it->name[i];
+    }
+    return true;
+}
+
+/* Has *n records removed, whose changes are in it->change then: less of them,
+ * where ids are names that are not there any more. 0, or why none of it was
+ * begun: ERR_GONE, ERR_NOT_MOVED, or what store_fault says. */
 static int
-begin_changes(struct remover *it, const struct dump_work *work,
-    const uint64_t *id, uint32_t n, struct store_change *call)
+begin_changes(struct remover *it, const struct dump_work *work, uint64_t *id,
+    uint32_t *n, struct store_change *call)
 {
     qsbr_online(it->store->qsbr, &it->reader);
     const struct schema_counter *counter =
@@ -173,13 +193,19 @@ begin_changes(struct remover *it, const struct dump_work *work,
         : !store_is_moved(it->store, owns_rule(it->owns))
         ? ERR_NOT_MOVED
         : store_fault(it->store);
-    for (uint32_t i = 0; err == 0 && i < n; i++) {
-        ASSERT(owns_has(it->owns, id[i]));
-        make_change(&it->change[i], counter, id[i]);
+    uint32_t made = 0;
+    for (uint32_t i = 0; err == 0 && i < *n; i++) {
+        make_change(&it->change[made], counter, id[i]);
+        if (counter->key_is_text && !take_name(it, made)) {
+            continue;
+        }
+        ASSERT(counter->key_is_text || owns_has(it->owns, id[i]));
+        id[made++] = id[i];
     }
+    *n = err == 0 ? made : *n;
     enum store_answer answer = STORE_DONE;
-    if (err == 0) {
-        *call = (struct store_change){.n = n, .change = it->change};
+    *call = (struct store_change){.n = *n, .change = it->change};
+    if (err == 0 && *n > 0) {
         call->call = (struct store_call){.done_fn = on_answer, .owner = it};
         answer = store_change(it->store, call);
     }
@@ -248,7 +274,7 @@ remove_batch(struct remover *it, const struct dump_work *work, uint64_t *id,
         if (!enter_batch(it)) {
             return reason(it);
         }
-        err = begin_changes(it, work, id, n, &call);
+        err = begin_changes(it, work, id, &n, &call);
         leave_batch(it);
         if (err == 0) {
             *seq = call.seq > *seq ? call.seq : *seq;

@@ -52,6 +52,8 @@ struct remover {
     pthread_t thread;
     struct qsbr_reader reader;
     struct change change[REMOVER_BATCH];
+    struct engine_name name[REMOVER_BATCH]; /* of these, and their bytes */
+    char name_bytes[REMOVER_BATCH][NAME_ROOM_BYTES];
 
     _Atomic bool stopping;  /* stored under the lock; dumps look without */
     struct mutex lock;      /* what follows */

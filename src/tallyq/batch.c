@@ -18,7 +18,8 @@
 #include <string.h>
 
 static const char form[] = "a line is KEY DELTA";
-static const char bad_key[] = "a key has 1 to 250 bytes from 33 to 126";
+static const char bad_key[] =
+    "a key has 1 to 250 bytes, none of them white space or a control byte";
 static const char own_key[] = "the key is one of tallyq's own";
 static const char bad_delta[] = "a delta is 1 to 18446744073709551615";
 static const char many[] = "a message changes at most 1000 cells";
@@ -75,7 +76,8 @@ parse(const char *text, size_t len, struct line *out)
         return bad_key;
     }
     for (size_t i = 0; i < out->key_len; i++) {
-        if (text[i] < 0x21 || text[i] > 0x7e) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x21 || c == 0x7f) {
             return bad_key;
         }
     }

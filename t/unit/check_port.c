@@ -246,6 +246,155 @@ START_TEST(test_end)
 }
 END_TEST
 
+/* ---- ids that are names ---- */
+
+static const char *const site_lines[] = {"add counter site",
+    "add column site url primarykey=text",
+    "add column site hits hint=16 max=64 default=0 suffix=h",
+    "add column site at hint=16 max=64 default=0",
+    ("add column site seen hint=16 max=64 default=0 marks=at unread=new "
+     "unmarked=all"),
+    "add column site fans members=exact max=1 member=33 suffix=f"};
+
+static void
+setup_site(void)
+{
+    columns = (struct rows_columns){0};
+    for (size_t i = 0; i < sizeof site_lines / sizeof *site_lines; i++) {
+        ck_assert(
+            rows_columns_take(&columns, site_lines[i], strlen(site_lines[i])));
+    }
+    reader = (struct rows_reader){.columns = &columns, .members = -1};
+    buf_clear(&out);
+}
+
+/* A word of the dialect is that record's, or bad. */
+START_TEST(test_name_words)
+{
+    setup_site();
+    static const char *const words[][2] = {{"anna", "anna"}, {"007", "007"},
+        {"a.b", "a.b"}, {"{a.b}.site", "a.b"}, {"a.b.site", "a.b"},
+        {"a.hits.site", "a.hits"}, {"{a}.b", "{a}.b"}, {"{a}", "{a}"},
+        {"{{a}}.site", "{a}"}, {"a|#|.site", "a"}, {"{a|#|}.site", "a|#|"},
+        {"a.hits:7", "a.hits:7"}, {"a.f:", NULL}, {"a.hits", NULL},
+        {"a.h", NULL}, {"a.new", "a.new"}, {"a.fans", NULL}, {".site", NULL},
+        {"a\x7f", NULL}};
+    ck_assert(columns.has_names);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        char line[100];
+        int n = snprintf(line, sizeof line, "set site %s 5 0 0", words[i][0]);
+        bool is_row =
+            rows_take_dumped(&columns, line, (size_t)n, &row) == ROWS_ROW;
+        ck_assert_msg(is_row == (words[i][1] != NULL), "%s", line);
+        ck_assert_msg(
+            !is_row || row.id.len == strlen(words[i][1]), "%s", line);
+        ck_assert(
+            !is_row || memcmp(row.id.name, words[i][1], row.id.len) == 0);
+    }
+    ck_assert(rows_take_dumped(&columns, "set site {a.f:2}.f:7 1", 22, &row) ==
+        ROWS_ROW);
+    ck_assert(row.is_member && row.member == 7 && row.id.len == 5);
+}
+END_TEST
+
+/* A row of that name is written, and read again, in each form, as a record and
+ * as a member. */
+static void
+make_round(const char *name, size_t len)
+{
+    for (unsigned f = ROWS_CSV; f <= ROWS_DIALECT; f++) {
+        for (int members = -1; members < 1; members++) {
+            struct row put = {.id = {.name = name, .len = len}};
+            put.is_member = members == 0;
+            put.n = put.is_member ? 0 : 1;
+            put.member = put.is_member ? 7 : 0;
+            put.value = put.is_member;
+            put.cell[0].value = 5;
+            reader.format = (enum rows_format)f;
+            reader.members = f <= ROWS_TSV ? members : -1;
+            buf_clear(&out);
+            rows_put_header(reader.format, &columns, reader.members, &out);
+            if (out.len > 0) {
+                ck_assert(rows_take_header(&reader, out.data, out.len - 1));
+            }
+            buf_clear(&out);
+            rows_put(reader.format, &columns, &put, &out);
+            ck_assert(
+                memchr(out.data, '\n', out.len) == out.data + out.len - 1);
+            ck_assert_msg(rows_take(&reader, out.data, out.len - 1, &row,
+                              &end) == ROWS_ROW,
+                "%.*s %s", (int)out.len, out.data, reader.why);
+            ck_assert_msg(rows_compare_ids(&row.id, &put.id) == 0, "%.*s",
+                (int)out.len, out.data);
+            ck_assert(row.is_member == put.is_member && row.n == put.n &&
+                row.member == put.member && row.value == put.value);
+        }
+    }
+}
+
+START_TEST(test_name_round)
+{
+    setup_site();
+    static const char *const names[] = {"anna", "1", "007", "a,b", "\"",
+        "\"\"", "\"a\"", "a\"\"b,", "\\", "\\N", "\\u0041", "#", "#end", "{}",
+        "{", "}", "{x}", "x|#|", "a.hits", "a.site", "a.f:7", ".", "..", ".h",
+        "\xc3\xa9", "\xc3", "\xa9", "\xff\xfe", "\xed\xa0\x80", "\xed\xb2\x80",
+        "\xe0\x80\x80", "\xf0\x9f\x98\x80", "\xf4\x90\x80\x80", "\xc0\x80",
+        "\xf0\x9f\x98", "-", "id", "a=b", "'"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        make_round(names[i], strlen(names[i]));
+    }
+    /* all bytes that a name can have, beside one of all others */
+    char name[NAME_BYTES_MAX];
+    for (unsigned a = 33; a < 256; a++) {
+        for (unsigned b = 33; b < 256 && a != 127; b++) {
+            const char pair[2] = {(char)a, (char)b};
+            if (b != 127) {
+                make_round(pair, 2);
+            }
+        }
+        memset(name, (int)a, sizeof name);
+        if (a != 127) {
+            make_round(name, sizeof name);
+        }
+    }
+}
+END_TEST
+
+START_TEST(test_name_forms)
+{
+    setup_site();
+    reader.format = ROWS_NDJSON;
+    stores("{\"id\":\"a\\u0062\\/\\\"\\\\\",\"hits\":5}",
+        "set site ab/\"\\ hits=5\n");
+    stores("{\"url\":\"\\ud83d\\ude00.\\udcff\\u00e9\\u20AC\",\"hits\":5}",
+        "set site {\xf0\x9f\x98\x80.\xff\xc3\xa9\xe2\x82\xac}.site hits=5\n");
+    static const char *const wrong[] = {"{\"id\":7,\"hits\":1}",
+        "{\"id\":\"\",\"hits\":1}", "{\"id\":\"a b\",\"hits\":1}",
+        "{\"id\":\"\\u0000\",\"hits\":1}", "{\"id\":\"\\n\",\"hits\":1}",
+        "{\"id\":\"\\ud83d\",\"hits\":1}", "{\"id\":\"\\udc7f\",\"hits\":1}",
+        "{\"id\":\"\\ud83d\\u0041\",\"hits\":1}",
+        "{\"id\":\"\\u00\",\"hits\":1}", "{\"id\":\"\\u00g0\",\"hits\":1}",
+        "{\"id\":\"\\", "{\"id\":\"\\\"", "{\"hits\":1}",
+        "{\"id\":\"a\",\"id\":\"a\",\"hits\":1}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        is_bad(wrong[i]);
+    }
+    header(ROWS_CSV, "url,hits");
+    stores("\"a\"\"b\",5", "set site a\"b hits=5\n");
+    stores("a\"b,5", "set site a\"b hits=5\n");
+    is_bad(",5");
+    is_bad("a b,5");
+    ck_assert_ptr_nonnull(strstr(reader.why, "no name"));
+    char line[NAME_BYTES_MAX + 40];
+    for (unsigned more = 0; more < 2; more++) {
+        (void)snprintf(line, sizeof line, "\"%0*d\"\"\",5",
+            (int)(NAME_BYTES_MAX - 1 + more), 0);
+        ck_assert(take(line) == (more == 0 ? ROWS_ROW : ROWS_BAD));
+    }
+}
+END_TEST
+
 /* ---- rules ---- */
 
 static struct import_map map;
@@ -262,12 +411,12 @@ add(const char *text)
 static void
 finds(const char *key, int rule, uint64_t wanted)
 {
-    uint64_t id = 0;
+    struct rows_id id = {0};
     const struct import_rule *found =
         import_map_find(&map, 0, key, strlen(key), &id);
     ck_assert_msg(
         (found == NULL ? -1 : (int)(found - map.rule)) == rule, "%s", key);
-    ck_assert(rule < 0 || id == wanted);
+    ck_assert(rule < 0 || (id.name == NULL && id.number == wanted));
 }
 
 START_TEST(test_map)
@@ -290,10 +439,11 @@ START_TEST(test_map)
     finds("post:x:reposts", -1, 0);
     finds("h:9", 1, 9);
     finds("18446744073709551615", 3, UINT64_MAX);
-    ck_assert(import_map_put(&map.rule[0], 12, "5", 1, &out));
-    ck_assert(import_map_put(&map.rule[2], 12, "77", 2, &out));
-    ck_assert(!import_map_put(&map.rule[0], 12, "-5", 2, &out));
-    ck_assert(!import_map_put(&map.rule[0], 12, "", 0, &out));
+    const struct rows_id id = {.number = 12};
+    ck_assert(import_map_put(&map.rule[0], &id, "5", 1, &out));
+    ck_assert(import_map_put(&map.rule[2], &id, "77", 2, &out));
+    ck_assert(!import_map_put(&map.rule[0], &id, "-5", 2, &out));
+    ck_assert(!import_map_put(&map.rule[0], &id, "", 0, &out));
     is_out("set weibo 12 reposts=5\nset weibo 12.lk:77 1\n");
     static const char *const other[] = {"{id}=weibo.nosuch",
         "{id}=weibo.likes", "{id}=weibo.feed", "{id}[f]=weibo.liked"};
@@ -306,6 +456,31 @@ START_TEST(test_map)
         ck_assert_ptr_null(import_map_add(&map, "{id}=weibo.reposts"));
     }
     ck_assert_ptr_nonnull(import_map_add(&map, "{id}=weibo.reposts"));
+}
+END_TEST
+
+/* Rules for a counter whose ids are names. */
+START_TEST(test_map_names)
+{
+    struct rows_id id;
+    const struct import_rule *rule;
+    setup_site();
+    map.n = 0;
+    add("url:{id}=site.hits");
+    add("{id}:fans=site.fans");
+    rule = import_map_find(&map, 0, "url:http://a.b", 14, &id);
+    ck_assert_ptr_eq(rule, &map.rule[0]);
+    ck_assert(id.len == 10 && memcmp(id.name, "http://a.b", 10) == 0);
+    ck_assert(import_map_put(rule, &id, "5", 1, &out));
+    rule = import_map_find(&map, 0, "007:fans", 8, &id);
+    ck_assert_ptr_eq(rule, &map.rule[1]);
+    ck_assert(import_map_put(rule, &id, "77", 2, &out));
+    is_out("set site {http://a.b}.site hits=5\nset site {007}.f:77 1\n");
+    ck_assert_ptr_null(import_map_find(&map, 0, "url:a b", 7, &id));
+    ck_assert(import_map_is_near(&map, "url:a b", 7));
+    ck_assert(!import_map_is_near(&map, "url:", 4));
+    ck_assert(!import_map_is_near(&map, "url:a", 5));
+    ck_assert(!import_map_is_near(&map, "other", 5));
 }
 END_TEST
 
@@ -475,7 +650,11 @@ main(void)
     tcase_add_test(tcase, test_objects);
     tcase_add_test(tcase, test_round);
     tcase_add_test(tcase, test_end);
+    tcase_add_test(tcase, test_name_words);
+    tcase_add_test(tcase, test_name_round);
+    tcase_add_test(tcase, test_name_forms);
     tcase_add_test(tcase, test_map);
+    tcase_add_test(tcase, test_map_names);
     tcase_add_test(tcase, test_near);
     tcase_add_test(tcase, test_rdb);
     tcase_add_test(tcase, test_rdb_harmed);

@@ -83,7 +83,7 @@ START_TEST(test_bad)
 {
     static const char *const texts[] = {"", "x", "x ", " 1", "x 0", "x -1",
         "x +1", "x 1 ", "x  1", "x 1 2", "x 18446744073709551616", "x\t1",
-        "k\x7f 1", "k\xc3\xa4 1", "5.tallyq 1", "5.tq_done 1", "\n"};
+        "k\x7f 1", "k\xc3\xa4\x7f 1", "5.tallyq 1", "5.tq_done 1", "\n"};
     char key[BATCH_KEY_MAX + 8];
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         ck_assert(take(i + 1, texts[i]));
@@ -99,10 +99,15 @@ START_TEST(test_bad)
     /* those beside a bad line count */
     ck_assert(take(102, "1.a 1\nbad\n\"\\ 1\n1.a 2"));
     assert_change(1, "1.a", 3);
+    /* names, as they come */
+    ck_assert(take(103, "http://a.b/?k\xc3\xa4\xff=1.a 1\n{x,\"}.a 2"));
+    ck_assert(take(104, "http://a.b/?k\xc3\xa4\xff=1.a 4"));
+    assert_change(3, "http://a.b/?k\xc3\xa4\xff=1.a", 5);
+    assert_change(4, "{x,\"}.a", 2);
     const char *text = aside();
     ck_assert_ptr_nonnull(
         strstr(text, "at=102-0 why=\"a line is KEY DELTA\" line=\"bad\"\n"));
-    ck_assert_ptr_nonnull(strstr(text, "line=\"k\\xc3\\xa4 1\"\n"));
+    ck_assert_ptr_nonnull(strstr(text, "line=\"k\\xc3\\xa4\\x7f 1\"\n"));
 }
 END_TEST
 
