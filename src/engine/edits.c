@@ -47,6 +47,20 @@ peek(const struct edits *edits, uint32_t line, struct line_copy *copy)
     line_load(table_line(edits->table, line), copy);
 }
 
+/* True where a record of that shape has room in a line. */
+static bool
+has_room(const struct edits *edits, uint32_t line, unsigned shape, bool is_far)
+{
+    const struct line_form *form = &edits->table->form;
+    for (unsigned i = 0; i < edits->n; i++) {
+        if (edits->line[i] == line) {
+            return line_has_room(&edits->copy[i], form, shape, is_far);
+        }
+    }
+    return line_has_room_in(
+        table_line(edits->table, line), form, shape, is_far);
+}
+
 void
 edits_remove(struct edits *edits, uint32_t line, unsigned index)
 {
@@ -68,9 +82,7 @@ edits_insert(struct edits *edits, const struct table_place *place,
     if (line_insert(copy, form, record)) {
         return true;
     }
-    struct line_copy second;
-    peek(edits, place->line_2, &second);
-    if (!line_has_room(&second, form, record->shape, true)) {
+    if (!has_room(edits, place->line_2, record->shape, true)) {
         return false;
     }
     record->is_far = true;
@@ -160,13 +172,10 @@ find_victim(const struct edits *edits, uint32_t line, unsigned shape,
     bool is_far, struct victim *victim)
 {
     struct search found;
-    struct line_copy other;
     search(&found, edits, line, shape, is_far);
     for (unsigned i = 0; i < found.n; i++) {
         const struct leaver *leaver = &found.leaver[i];
-        peek(edits, leaver->other, &other);
-        if (line_has_room(
-                &other, &edits->table->form, leaver->shape, !leaver->is_far)) {
+        if (has_room(edits, leaver->other, leaver->shape, !leaver->is_far)) {
             choose(&found, edits, leaver, victim);
             return true;
         }

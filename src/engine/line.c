@@ -218,6 +218,9 @@ total_ssse3(
 static inline unsigned
 total_of(struct nibbles shapes, const struct line_form *form, unsigned n)
 {
+    if (form->single != 0) {
+        return n * form->total[0];
+    }
 #if defined __x86_64__
     /* No loop, whose end would often be foretold wrong. */
     if (__builtin_cpu_supports("ssse3")) {
@@ -315,7 +318,9 @@ unsigned
 line_used_bits(const struct line_copy *copy, const struct line_form *form)
 {
     unsigned n = line_count(copy);
-    return LINE_RECORD_BITS * n + total_of(load_shapes(copy, n), form, n);
+    return form->single != 0
+        ? n * (LINE_RECORD_BITS + form->total[0])
+        : LINE_RECORD_BITS * n + total_of(load_shapes(copy, n), form, n);
 }
 
 bool
@@ -330,6 +335,21 @@ line_has_room(const struct line_copy *copy, const struct line_form *form,
     return line_used_bits(copy, form) + LINE_RECORD_BITS +
         form->total[shape] <=
         LINE_USABLE_BITS;
+}
+
+bool
+line_has_room_in(const struct line *line, const struct line_form *form,
+    unsigned shape, bool is_far)
+{
+    struct line_copy copy;
+    if (form->single != 0) { /* the counts say it */
+        /* relaxed: as line_load */
+        copy.word[7] =
+            atomic_load_explicit(&line->word[7], memory_order_relaxed);
+    } else {
+        line_load(line, &copy);
+    }
+    return line_has_room(&copy, form, shape, is_far);
 }
 
 /* Bit i + 1 is set for each record i among home or far whose tag it is. */

@@ -158,6 +158,10 @@ unsigned line_used_bits(
 bool line_has_room(const struct line_copy *copy, const struct line_form *form,
     unsigned shape, bool is_far);
 
+/* The same of a line as it lies in a table. For the owner of the lock. */
+bool line_has_room_in(const struct line *line, const struct line_form *form,
+    unsigned shape, bool is_far);
+
 /* The index (0..n-1) of the record, which is in *out then, or -1. */
 int line_fetch(const struct line_copy *copy, const struct line_form *form,
     uint64_t remainder, bool is_far, struct line_record *out);

@@ -8,12 +8,6 @@
 
 #include <assert.h>
 
-enum {
-    KEY_ID_NEAR = 32, /* what key_id_read looks at */
-    /* what is looked at of a key with a member */
-    KEY_MEMBER_NEAR = KEY_ID_DIGITS + KEY_NAMES_CHARS + 2 + KEY_ID_NEAR
-};
-
 static_assert(KEY_NAMES == 1 << KEY_NAMES_BITS, "see key_names__place");
 static_assert(KEY_NAMES_CHARS < 2 * CHUNK_BYTES,
     "the byte that ends a name is in its words, too");
@@ -112,10 +106,9 @@ find_with_member(
     return NULL;
 }
 
-/* The bytes at text that are a key with a member, whatever is behind: how
- * many, or 0. KEY_MEMBER_NEAR bytes are looked at. */
-static inline uint32_t
-take_member(const struct key_names *names, const char *text, struct key *out)
+uint32_t
+key_names_word_member(
+    const struct key_names *names, const char *text, struct key *out)
 {
     unsigned at = key_id_read(text, &out->id);
     if (at == 0 || text[at++] != '.') {
@@ -150,7 +143,7 @@ key_names_read_member(const struct key_names *names, const char *text,
         text = near;
         end = near + left;
     }
-    uint32_t at = take_member(names, text, out);
+    uint32_t at = key_names_word_member(names, text, out);
     bool ends = text + at == end || (text + at < end && text[at] == ' ');
     return at != 0 && ends ? at : 0;
 }
@@ -165,7 +158,7 @@ keep_with_member(struct key_names *names, const char *text, size_t len,
     const char *colon = memchr(dot, ':', len - (size_t)(dot - text));
     if (colon == NULL || dot[-1] == '|' || dot[-1] == '}' ||
         colon - dot - 1 > KEY_NAMES_CHARS || key->member == UINT64_MAX) {
-        return; /* take_member reads none of these */
+        return; /* key_names_word_member reads none of these */
     }
     struct key_member_name name = {.target = key->target,
         .kind = key->kind,

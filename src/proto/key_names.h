@@ -105,7 +105,12 @@ key_names__find(
     return &names->name[at];
 }
 
-enum { KEY_NAMES__NEAR = 48 /* bytes that key_names_read may look at */ };
+enum {
+    KEY_NAMES__NEAR = 48, /* bytes that key_names_read may look at */
+    KEY_ID_NEAR = 32,     /* what key_id_read looks at */
+    /* what is looked at of a key with a member */
+    KEY_MEMBER_NEAR = KEY_ID_DIGITS + KEY_NAMES_CHARS + 2 + KEY_ID_NEAR
+};
 
 /* Looks up a name in two words, and fills *out but for the id: false where it
  * is not kept. */
@@ -205,7 +210,13 @@ key_names_read(const struct key_names *names, const char *text,
         : key_names__read(names, text, end, out);
 }
 
-/* The same for a key of the form `ID.NAME:MEMBER`. */
+/* The bytes at text that are a key of the form `ID.NAME:MEMBER` with a name
+ * that is kept, whatever is behind: how many, or 0. KEY_MEMBER_NEAR bytes may
+ * be looked at. */
+uint32_t key_names_word_member(
+    const struct key_names *names, const char *text, struct key *out);
+
+/* The same as key_names_read for such a key. */
 uint32_t key_names_read_member(const struct key_names *names, const char *text,
     const char *end, const char *readable, struct key *out);
 

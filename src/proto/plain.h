@@ -23,13 +23,15 @@
 enum { PLAIN_BYTES = 128 /* of the longest request that is read so */ };
 
 struct plain {
-    struct key key;   /* key_is_number */
-    struct span at;   /* the key as sent */
-    struct span meta; /* mg: the flags, if one of them is to be returned */
-    uint64_t number;  /* incr, decr */
-    uint32_t opaque;  /* a packet's */
-    uint8_t opcode;   /* likewise */
+    struct key key;    /* key_is_number */
+    struct span at;    /* the key as sent */
+    struct span meta;  /* mg: the flags, if one of them is to be returned */
+    uint64_t number;   /* incr, decr, set, add */
+    uint32_t opaque;   /* a packet's */
+    uint8_t opcode;    /* likewise */
+    uint8_t value_len; /* of set, add */
     bool is_decr;
+    bool is_add;
     bool is_quiet;
     bool wants_value; /* mg */
 };
@@ -74,6 +76,71 @@ plain_count(const struct key_names *names, const char *text, struct plain *out)
     out->number = chunk_value(chunk_last(word, n));
     out->is_decr = is_decr;
     return at + n + 2;
+}
+
+/* The line's end behind the key of a storage command, and the block: a number
+ * of up to eight digits, no flags, no exptime. The place behind them, or 0. */
+static inline uint32_t
+plain__block(const char *text, uint32_t at, struct plain *out)
+{
+    static const char zeros[] = " 0 0 ";
+    unsigned len = (unsigned)(unsigned char)text[at + sizeof zeros - 1] - '0';
+    if (memcmp(text + at, zeros, sizeof zeros - 1) != 0 || len > CHUNK_BYTES ||
+        !plain__is_end(text + at + sizeof zeros)) {
+        return 0;
+    }
+    at += sizeof zeros + 2;
+    uint64_t word = chunk_load(text + at);
+    if (len == 0 || chunk_count_digits(word) < len ||
+        !plain__is_end(text + at + len)) {
+        return 0;
+    }
+    out->number = chunk_value(chunk_last(word, len));
+    out->value_len = (uint8_t)len;
+    return at + len + 2;
+}
+
+enum { PLAIN__STORE_LEN = sizeof "set " - 1 };
+
+_Static_assert(PLAIN__STORE_LEN + KEY_MEMBER_NEAR + sizeof " 0 0 1\r\n" +
+            2 * CHUNK_BYTES <=
+        PLAIN_BYTES,
+    "what is looked at of a storage command");
+
+/* What a storage command begins with; false for any but set and add. */
+static inline bool
+plain__store(const char *text, struct plain *out)
+{
+    out->is_add = text[0] == 'a';
+    return memcmp(text, out->is_add ? "add " : "set ", PLAIN__STORE_LEN) == 0;
+}
+
+/* "set KEY 0 0 LEN" or "add KEY 0 0 LEN", and a number. */
+static inline uint32_t
+plain_store(const struct key_names *names, const char *text, struct plain *out)
+{
+    if (!plain__store(text, out)) {
+        return 0;
+    }
+    uint32_t at = plain__key(names, text, PLAIN__STORE_LEN, KEY_CELL, out);
+    return at == 0 ? 0 : plain__block(text, at, out);
+}
+
+/* The same where KEY is that of a member. */
+static inline uint32_t
+plain_member(
+    const struct key_names *names, const char *text, struct plain *out)
+{
+    if (!plain__store(text, out)) {
+        return 0;
+    }
+    uint32_t len =
+        key_names_word_member(names, text + PLAIN__STORE_LEN, &out->key);
+    out->at = (struct span){PLAIN__STORE_LEN, len};
+    if (len == 0 || out->key.kind != KEY_MEMBER || key_fault(&out->key) != 0) {
+        return 0;
+    }
+    return plain__block(text, PLAIN__STORE_LEN + len, out);
 }
 
 /* "get KEY". */

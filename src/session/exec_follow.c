@@ -11,6 +11,7 @@
  * client may do what it asks for has been settled for the first of a kind, or
  * by the session. */
 #include "session/exec_get.h"
+#include "session/exec_member.h"
 
 #include "base/assert.h"
 #include "base/num.h"
@@ -20,8 +21,8 @@
 
 static_assert(EXEC_BATCH_MAX <= 64, "a bit each in job.plain");
 
-enum { /* what a count adds to job.reply_bytes_max */
-    COUNT_BYTES_MAX = EXEC_ANSWER_TEXT_MAX + NUM_U64_DIGITS_MAX + 1
+enum { /* what a change adds to job.reply_bytes_max */
+    CHANGE_BYTES_MAX = EXEC_ANSWER_TEXT_MAX + NUM_U64_DIGITS_MAX + 1
 };
 
 typedef uint32_t read_fn(
@@ -32,16 +33,13 @@ typedef uint32_t read_fn(
 typedef void take_fn(
     struct session *session, const struct plain *plain, uint32_t at);
 
-static inline void
-take_count(struct session *session, const struct plain *plain, uint32_t at)
+/* One more change, but for its operation. */
+static inline struct change *
+add_change(struct job *job, const struct plain *plain)
 {
-    struct job *job = session->job;
-    unsigned i = job->store_change.n++;
-    struct change *change = &job->change[i];
+    struct change *change = &job->change[job->store_change.n++];
     const struct schema_target *target = &plain->key.target;
-    (void)at;
     change->id = plain->key.id;
-    change->op = plain->is_decr ? CHANGE_DECR : CHANGE_INCR;
     change->absent = CHANGE_FROM_DEFAULT;
     change->compares = false;
     change->is_redo = false;
@@ -53,8 +51,48 @@ take_count(struct session *session, const struct plain *plain, uint32_t at)
     change->operand[0] = plain->number;
     change->base = NULL; /* the store finds it where it is needed */
     change->name = NULL;
-    job->plain |= UINT64_C(1) << i;
-    job->reply_bytes_max += COUNT_BYTES_MAX;
+    job->reply_bytes_max += CHANGE_BYTES_MAX;
+    return change;
+}
+
+static inline void
+take_count(struct session *session, const struct plain *plain, uint32_t at)
+{
+    struct job *job = session->job;
+    struct change *change = add_change(job, plain);
+    (void)at;
+    change->op = plain->is_decr ? CHANGE_DECR : CHANGE_INCR;
+    job->plain |= UINT64_C(1) << (change - job->change);
+}
+
+/* Of a set or an add. */
+static inline struct change *
+add_store(struct job *job, const struct plain *plain, uint32_t at)
+{
+    struct change *change = add_change(job, plain);
+    change->kept = 0;
+    change->of_record = false;
+    job->echo[change - job->change] =
+        (struct echo){.op = plain->is_add ? REQUEST_ADD : REQUEST_SET,
+            .proto = PROTO_TEXT,
+            .value_len = plain->value_len,
+            .key = {at + plain->at.at, plain->at.len}};
+    return change;
+}
+
+static inline void
+take_store(struct session *session, const struct plain *plain, uint32_t at)
+{
+    struct change *change = add_store(session->job, plain, at);
+    change->op = plain->is_add ? CHANGE_ADD : CHANGE_SET;
+}
+
+static inline void
+take_member(struct session *session, const struct plain *plain, uint32_t at)
+{
+    struct change *change = add_store(session->job, plain, at);
+    change->op = plain->is_add ? CHANGE_MEMBER_ADD : CHANGE_MEMBER_SET;
+    exec_member__take(&plain->key, change);
 }
 
 /* The slot of a cell. */
@@ -114,15 +152,15 @@ take_packet(struct session *session, const struct plain *plain, uint32_t at)
 typedef void follow_fn(
     struct session *session, const char *bytes, struct exec_turn *turn);
 
-/* How many counts may be gathered before exec_must_flush says so. */
+/* How many changes may be gathered before exec_must_flush says so. */
 static inline unsigned
-room_for_counts(const struct session *session, const struct exec_turn *turn)
+room_for_changes(const struct session *session, const struct exec_turn *turn)
 {
     const struct job *job = session->job;
     unsigned n = EXEC_BATCH_MAX - job->store_change.n;
     size_t used = turn->out->len + job->reply_bytes_max;
     size_t left = used < turn->mark ? turn->mark - used : 0;
-    size_t fit = (left + COUNT_BYTES_MAX - 1) / COUNT_BYTES_MAX;
+    size_t fit = (left + CHANGE_BYTES_MAX - 1) / CHANGE_BYTES_MAX;
     return fit < n ? (unsigned)fit : n;
 }
 
@@ -154,7 +192,7 @@ follow(struct session *session, const char *bytes, struct exec_turn *turn,
     const char *end = turn->end;
     bool is_near = false;
     unsigned most =
-        is_get ? room_for_gets(session) : room_for_counts(session, turn);
+        is_get ? room_for_gets(session) : room_for_changes(session, turn);
     unsigned n = 0;
     if (!is_get && most > *turn->budget) {
         most = *turn->budget;
@@ -203,6 +241,22 @@ follow_own_counts(
 }
 
 static void
+follow_stores(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    follow(session, bytes, turn, plain_store, take_store, false,
+        session->executor->has_others);
+}
+
+static void
+follow_members(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    follow(session, bytes, turn, plain_member, take_member, false,
+        session->executor->has_others);
+}
+
+static void
 follow_gets(struct session *session, const char *bytes, struct exec_turn *turn)
 {
     follow(session, bytes, turn, plain_get, take_get, true, false);
@@ -222,6 +276,19 @@ follow_packets(
     follow(session, bytes, turn, plain_packet, take_packet, true, false);
 }
 
+/* The same for a set or an add; NULL where it is no change of a cell or a
+ * record that has been gathered, or one of members=about. */
+static follow_fn *
+store_follower(const struct job *job)
+{
+    unsigned n = job->store_change.n;
+    if (job->stage != JOB_GATHER || job->of_about || n == 0) {
+        return NULL;
+    }
+    return change_is_of_member(&job->change[n - 1]) ? follow_members
+                                                    : follow_stores;
+}
+
 /* What gathers those that follow the session's request; NULL where there is
  * no such thing. */
 static follow_fn *
@@ -236,6 +303,10 @@ follower(const struct session *session)
         }
         return session->executor->has_others ? follow_own_counts
                                              : follow_counts;
+    case REQUEST_SET:
+    case REQUEST_ADD:
+        return request->proto != PROTO_TEXT ? NULL
+                                            : store_follower(session->job);
     case REQUEST_GET:
         return session->job->is_alone ? NULL : follow_gets;
     case REQUEST_LOOK:

@@ -26,6 +26,15 @@ static const char *const names[] = {".cntcm", ".cntrn", ".oa", ".cntan",
 static const char *const deltas[] = {"0", "1", "5", "1234567", "12345678",
     "4294967295", "18446744073709551615", "18446744073709551616", "-1", "1x",
     "", "1 2"};
+static const char *const members[] = {"1", "77", "536870911", "8589934591",
+    "0", "8589934592", "18446744073709551616", "01", "x", "7x", ""};
+static const char *const blocks[] = {" 0 0 1\r\n1\r\n", " 0 0 1\r\n0\r\n",
+    " 0 0 3\r\n123\r\n", " 0 0 8\r\n12345678\r\n", " 0 0 2\r\n01\r\n",
+    " 0 0 9\r\n123456789\r\n", " 7 0 1\r\n1\r\n", " 0 60 1\r\n1\r\n",
+    " 0 0 1 noreply\r\n1\r\n", " 0 0 2\r\n1x\r\n", " 0 0 3\r\n1 2\r\n",
+    " 0 0 0\r\n\r\n", " 0 0 01\r\n1\r\n", "  0 0 1\r\n1\r\n", " 0 0 1\n1\r\n",
+    " 0 0 1\r\n12\r\n", " 0 0 2\r\n1\r\n", " 0 0 x\r\n", " 0 0\r\n",
+    " 0 0 1 1\r\n1\r\n"};
 static const char *const ends[] = {
     "\r\n", "\n", " noreply\r\n", " \r\n", " junk\r\n", "\r\r\n"};
 static const char *const flags[] = {" v", " k", " q", " f", " c", " t", " s",
@@ -64,6 +73,24 @@ add_count(uint64_t *random, struct buf *out)
     buf_add_text(out, " ");
     buf_add_text(out, PICK(random, deltas, 4));
     buf_add_text(out, PICK(random, ends, 1));
+}
+
+static void
+add_store(uint64_t *random, struct buf *out)
+{
+    buf_add_text(out, random_below(random, 4) > 0 ? "set " : "add ");
+    add_key(random, out);
+    buf_add_text(out, PICK(random, blocks, 4));
+}
+
+static void
+add_member(uint64_t *random, struct buf *out)
+{
+    buf_add_text(out, random_below(random, 4) > 0 ? "add " : "set ");
+    buf_add_text(out, PICK(random, ids, 8));
+    buf_add_text(out, random_below(random, 4) > 0 ? ".liked:" : ".fan:");
+    buf_add_text(out, PICK(random, members, 4));
+    buf_add_text(out, PICK(random, blocks, 4));
 }
 
 static void
@@ -115,7 +142,8 @@ typedef void add_fn(uint64_t *random, struct buf *out);
 static void
 make_stream(uint64_t *random, bool is_binary, struct stream *stream)
 {
-    static add_fn *const texts[] = {add_count, add_count, add_get, add_mg};
+    static add_fn *const texts[] = {
+        add_count, add_count, add_get, add_mg, add_store, add_member};
     stream->n = 0;
     for (unsigned run = 0; run < RUNS; run++) {
         add_fn *add = is_binary ? add_packet
@@ -212,6 +240,11 @@ compare(uint64_t seed, bool is_binary)
     for (unsigned i = 0; i < WAYS; i++) { /* a session is binary for good */
         open_new(&admin[i]);
         declare(&admin[i]);
+        exchange(&admin[i], "add column weibo fans", "STORED\r\n");
+        exchange(&admin[i], "add column weibo liked members=exact counts=fans",
+            "STORED\r\n");
+        exchange(&admin[i], "add column weibo fan members=exact max=8",
+            "STORED\r\n");
     }
     struct store *store = admin[1].store;
     if (seed % 3 == 0) {
