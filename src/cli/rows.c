@@ -2,6 +2,8 @@
 /* The forms of files that have records; what is written to them. */
 #include "cli/rows.h"
 
+#include "base/num.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +49,11 @@ take_end(
 bool
 rows_is_end(const char *line, size_t len, struct rows_end *out)
 {
-    return len > 0 &&
+    static const char plain[] = "# end ", object[] = "{\"end\":";
+    bool may_be = len >= sizeof object &&
+        (memcmp(line, plain, sizeof plain - 1) == 0 ||
+            memcmp(line, object, sizeof object - 1) == 0);
+    return may_be &&
         take_end(*line == '{' ? "{\"end\":{\"rows\":%" SCNu64
                                 ",\"xxh3\":\"%16" SCNx64 "\"}}"
                               : "# end rows=%" SCNu64 " xxh3=%16" SCNx64,
@@ -158,24 +164,55 @@ rows_put(enum rows_format format, const struct rows_columns *columns,
     buf_add_text(out, "\n");
 }
 
+static char *
+put_text(char *at, const char *text, size_t len)
+{
+    memcpy(at, text, len);
+    return at + len;
+}
+
+/* At most so many bytes: an import makes one for each row, so that room is
+ * asked for once. */
+static size_t
+set_bytes_max(const struct rows_columns *columns, const struct row *row)
+{
+    enum { SIGNS = 16 /* "set ", spaces, marks, the end */ };
+    size_t bytes = SIGNS + columns->counter.len + 3 * NUM_U64_DIGITS_MAX;
+    for (unsigned i = 0; i < row->n; i++) {
+        bytes += columns->name[row->cell[i].column].len + NUM_U64_DIGITS_MAX +
+            sizeof " =";
+    }
+    return bytes + (row->is_member ? columns->members[row->members].len : 0);
+}
+
 void
 rows_put_set(
     const struct rows_columns *columns, const struct row *row, struct buf *out)
 {
-    buf_add_text(out, "set ");
-    add_name(out, &columns->counter);
-    buf_add_text(out, " ");
-    buf_add_u64(out, row->id);
+    char *begin = buf_reserve(out, set_bytes_max(columns, row)), *at = begin;
+    if (begin == NULL) {
+        return;
+    }
+    at = put_text(at, "set ", 4);
+    at = put_text(at, columns->counter.text, columns->counter.len);
+    *at++ = ' ';
+    at += num_put_u64(row->id, at);
     if (row->is_member) {
-        buf_add_text(out, ".");
-        add_name(out, &columns->members[row->members]);
-        buf_addf(out, ":%" PRIu64 " %" PRIu64, row->member, row->value);
+        const struct schema_name *members = &columns->members[row->members];
+        *at++ = '.';
+        at = put_text(at, members->text, members->len);
+        *at++ = ':';
+        at += num_put_u64(row->member, at);
+        *at++ = ' ';
+        at += num_put_u64(row->value, at);
     }
     for (unsigned i = 0; i < row->n; i++) {
-        buf_add_text(out, " ");
-        add_name(out, &columns->name[row->cell[i].column]);
-        buf_add_text(out, "=");
-        buf_add_u64(out, row->cell[i].value);
+        const struct schema_name *name = &columns->name[row->cell[i].column];
+        *at++ = ' ';
+        at = put_text(at, name->text, name->len);
+        *at++ = '=';
+        at += num_put_u64(row->cell[i].value, at);
     }
-    buf_add_text(out, "\n");
+    *at++ = '\n';
+    out->len += (size_t)(at - begin);
 }
