@@ -112,8 +112,9 @@ bool talk_ask(struct talk *talk, const char *text, size_t len,
     talk_line_fn line_fn, void *context);
 
 /* Sends ahead, where more is to be sent before all of it is answered: returns
- * as soon as the socket has all of text[0..len). Lines that come meanwhile go to
- * line_fn, which says TALK_MORE while any is to come. False as of talk_ask. */
+ * as soon as the socket has all of text[0..len). Lines that come meanwhile go
+ * to line_fn, which says TALK_MORE while any is to come. False as of talk_ask.
+ */
 bool talk_send(struct talk *talk, const char *text, size_t len,
     talk_line_fn line_fn, void *context);
 
