@@ -247,7 +247,7 @@ static bool
 run(struct import *job)
 {
     return import__load_state(job) && open_rejects(job) && know_map(job) &&
-        read_source(job) && import__save_state(job);
+        import__finish(job, read_source(job)) && import__save_state(job);
 }
 
 static int
@@ -283,8 +283,7 @@ finish(struct import *job)
 {
     ask_fini(&job->ask);
     stop_fini(&job->stop);
-    buf_fini(&job->lines);
-    buf_fini(&job->from);
+    import__free_batches(job);
     if (job->rejects_file != NULL) {
         (void)fclose(job->rejects_file);
     }

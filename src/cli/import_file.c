@@ -4,8 +4,10 @@
  * brings is stored as it comes, and only the end tells. */
 #include "cli/import_priv.h"
 
+#include "base/assert.h"
 #include "base/checksum.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,16 +16,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = ROWS_LINE_MAX + 2 /* with its end */ };
+enum {
+    LINE_BYTES = ROWS_LINE_MAX + 2, /* with its end */
+    BLOCK_BYTES = 1 << 17
+};
+static_assert(LINE_BYTES < BLOCK_BYTES, "a line is in one block");
 
 struct reading {
     struct import *job;
-    FILE *file;
+    int fd;
     bool is_regular;
     struct rows_reader reader;
-    struct rows_columns own; /* of the dialect: as the file has them */
-    char line[LINE_BYTES];
-    uint64_t at;         /* bytes read */
+    struct rows_columns own;     /* of the dialect: as the file has them */
+    char block[BLOCK_BYTES + 1]; /* of which [block_at, block_to) is still to
+                                  * be read; one more is for a newline */
+    size_t block_at, block_to;
+    char *line;
+    uint64_t at;         /* bytes of the file before block_at */
     uint64_t line_at;    /* where the bytes in line begin */
     uint64_t rows;       /* lines that have rows, or lines of the schema */
     struct rows_end end; /* of the last line */
@@ -52,40 +61,78 @@ mark_len(const char *line, ssize_t n)
     return is_there ? (ssize_t)sizeof mark : 0;
 }
 
-/* The next line, without its end; *len -1 at the end of the file. No more of it
- * is kept than a row may have. */
+/* Reads more behind what is left of the block. False with why; *is_end at the
+ * end of the file. */
+static bool
+read_block(struct reading *reading, bool *is_end)
+{
+    size_t left = reading->block_to - reading->block_at;
+    ASSERT(left < sizeof reading->block);
+    memmove(reading->block, reading->block + reading->block_at, left);
+    reading->block_at = 0;
+    reading->block_to = left;
+    ssize_t n;
+    do {
+        n = read(reading->fd, reading->block + left, BLOCK_BYTES - left);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        return import__fail(
+            reading->job, "%s: %s", reading->job->input, strerror(errno));
+    }
+    *is_end = n == 0;
+    reading->block_to += (size_t)n;
+    return true;
+}
+
+/* The next line, without its end, which is the block's until the next one is
+ * read; *len -1 at the end of the file. */
 static bool
 next_line(struct reading *reading, ssize_t *len)
 {
-    ssize_t n = 0;
-    int c = 0;
-    while (n < LINE_BYTES && c != '\n' &&
-        (c = getc_unlocked(reading->file)) != EOF) {
-        reading->line[n++] = (char)c;
+    const char *end = NULL;
+    bool is_end = false;
+    size_t n = 0; /* bytes that are looked at */
+    while (!is_end && n < LINE_BYTES) {
+        char *begin = reading->block + reading->block_at;
+        size_t there = reading->block_to - reading->block_at;
+        end = memchr(begin + n, '\n', there - n);
+        n = end != NULL ? (size_t)(end + 1 - begin) : there;
+        if (end != NULL) {
+            break;
+        }
+        if (n < LINE_BYTES && !read_block(reading, &is_end)) {
+            return false;
+        }
     }
-    if (n == 0 || ferror(reading->file) != 0) {
+    if (n == 0) {
         *len = -1;
-        return ferror(reading->file) == 0 ||
-            import__fail(
-                reading->job, "%s: %s", reading->job->input, strerror(errno));
-    }
-    bool is_too_long = n == LINE_BYTES && c != '\n';
-    ssize_t skipped = reading->at == 0 ? mark_len(reading->line, n) : 0;
-    reading->line_at = reading->at + (uint64_t)skipped;
-    reading->at += (uint64_t)n;
-    n -= skipped;
-    memmove(reading->line, reading->line + skipped, (size_t)n);
-    if (n == 0) { /* nothing but the mark */
-        *len = 0;
         return true;
     }
-    n -= reading->line[n - 1] == '\n';
-    n -= n > 0 && reading->line[n - 1] == '\r';
-    *len = n;
-    return !is_too_long ||
-        import__fail(reading->job,
+    if (n > LINE_BYTES || (n == LINE_BYTES && end == NULL)) {
+        return import__fail(reading->job,
             "%s has a line of more than %d bytes: no row has",
             reading->job->input, (int)ROWS_LINE_MAX);
+    }
+    reading->line = reading->block + reading->block_at;
+    ssize_t skipped =
+        reading->at == 0 ? mark_len(reading->line, (ssize_t)n) : 0;
+    reading->line += skipped;
+    reading->line_at = reading->at + (uint64_t)skipped;
+    reading->at += n;
+    reading->block_at += n;
+    *len = (ssize_t)n - skipped;
+    *len -= *len > 0 && reading->line[*len - 1] == '\n';
+    *len -= *len > 0 && reading->line[*len - 1] == '\r';
+    return true;
+}
+
+/* Goes on at that byte. False where that cannot be: a pipe. */
+static bool
+go_to(struct reading *reading, uint64_t at)
+{
+    reading->at = at;
+    reading->block_at = reading->block_to = 0;
+    return lseek(reading->fd, (off_t)at, SEEK_SET) == (off_t)at;
 }
 
 /* ---- all of it, before ---- */
@@ -176,9 +223,8 @@ take_schema(struct reading *reading)
             job->counter);
     }
     reading->reader.columns = &reading->own;
-    reading->at = at;
     talk_close(&job->ask.talk);
-    return fseeko(reading->file, (off_t)at, SEEK_SET) == 0 ||
+    return go_to(reading, at) ||
         import__fail(
             job, "a file of the dialect cannot come by a pipe: give its name");
 }
@@ -315,7 +361,7 @@ run(struct reading *reading)
 {
     struct import *job = reading->job;
     struct stat stat = {0};
-    if (reading->file == NULL || fstat(fileno(reading->file), &stat) != 0) {
+    if (reading->fd < 0 || fstat(reading->fd, &stat) != 0) {
         return import__fail(job, "%s: %s", job->input, strerror(errno));
     }
     if (reading->sum == NULL) {
@@ -329,9 +375,7 @@ run(struct reading *reading)
         if (!verify(reading)) {
             return false;
         }
-        reading->at = 0;
-        clearerr(reading->file);
-        (void)fseeko(reading->file, 0, SEEK_SET);
+        (void)go_to(reading, 0);
     }
     checksum_stream_begin(reading->sum);
     shown_begin(&job->shown, "rows", (uint64_t)stat.st_size);
@@ -339,8 +383,7 @@ run(struct reading *reading)
         return false;
     }
     if (job->place.at > reading->at) {
-        reading->at = job->place.at;
-        (void)fseeko(reading->file, (off_t)reading->at, SEEK_SET);
+        (void)go_to(reading, job->place.at);
     }
     return take_rows(reading) && (reading->is_regular || judge_pipe(reading));
 }
@@ -351,13 +394,14 @@ import__file(struct import *job)
     static struct reading reading;
     bool is_pipe = strcmp(job->input, "-") == 0;
     reading.job = job;
-    reading.file = is_pipe ? stdin : fopen(job->input, "re");
+    reading.fd =
+        is_pipe ? STDIN_FILENO : open(job->input, O_RDONLY | O_CLOEXEC);
     reading.sum = checksum_stream_create();
     bool is_done = run(&reading);
     buf_fini(&reading.put);
     checksum_stream_destroy(&reading.sum);
-    if (!is_pipe && reading.file != NULL) {
-        (void)fclose(reading.file);
+    if (!is_pipe && reading.fd >= 0) {
+        (void)close(reading.fd);
     }
     return is_done;
 }

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "cli/ask.h"
 #include "cli/import_map.h"
-#include "cli/rows.h"
+#include "cli/rows_priv.h"
 #include "cli/shown.h"
 #include "client/stop.h"
 
@@ -24,7 +24,8 @@ enum {
     IMPORT_PATH_MAX = 4096,
     IMPORT_FILE_MAX = 64,
     IMPORT_BATCH_LINES = 4096,
-    IMPORT_BATCH_BYTES = 1 << 18
+    IMPORT_BATCH_BYTES = 1 << 18,
+    IMPORT_WINDOW = 8 /* batches: one is filled, the others are under way */
 };
 
 enum import_source {
@@ -39,6 +40,20 @@ struct import_place {
     uint64_t at; /* of a file its bytes, of an RDB its keys, of Redis the
                   * cursor of SCAN; of memcached nothing */
     uint64_t rows, rejects, reject_bytes;
+};
+
+/* Lines that are sent together, see import_send.c. */
+struct import_batch {
+    struct buf lines, from; /* what is sent, and where it comes from and what
+                             * is refused, see import_reject.c */
+    unsigned n_lines;
+    bool is_at; /* all of the input before `at` is in it, or before it */
+    uint64_t at;
+    /* The answers: */
+    unsigned n_answered, n_refused;
+    size_t from_at;             /* of the line that is answered next */
+    char passing[TALK_WHY_MAX]; /* a SERVER_ERROR; "": none */
+    struct buf rejects;         /* to be told: why, and where it comes from */
 };
 
 struct import {
@@ -58,14 +73,16 @@ struct import {
     struct rows_columns columns[IMPORT_COUNTERS_MAX];
     unsigned n_columns;
 
-    /* What is not sent yet. */
-    struct buf lines, from; /* as many lines each: what is sent, and where it
-                             * comes from, for the file of rejects */
-    unsigned n_lines;
-    uint64_t parts; /* of what shown counts as all */
+    /* A ring: n_full batches that are not done, of which the first n_sent are
+     * under way, then the one that is filled. */
+    struct import_batch batch[IMPORT_WINDOW];
+    unsigned first, n_full, n_sent;
+    bool awaits_all; /* not only the answers of the first */
+    uint64_t parts;  /* of what shown counts as all */
 
     struct import_place place; /* of what was read and answered, and ... */
-    struct import_place done;  /* ... as it was when no line was left */
+    struct import_place done;  /* ... as it was at the end of a batch that has
+                                * a place of the input */
     FILE *rejects_file;
     uint64_t saved_ms;
     char why[IMPORT_WHY_MAX];
@@ -89,21 +106,48 @@ bool import__reject(
  * import_map.h; any other is none of ours. */
 bool import__pass_over(struct import *job, const char *key, size_t len);
 
-/* Sends what there is, until it is stored or refused for good. */
+/* Sends what there is. It is stored, or refused for good, later: as long as the
+ * window has room nothing is waited for. */
 bool import__send(struct import *job);
 
-/* The same; then all of the input before `at` is done, and nothing behind it,
- * which is noted now and then: from there on it is read, and what is refused
- * is told, by a run that goes on. */
+/* The same; and when that is done all of the input before `at` is, and nothing
+ * behind it, which is noted now and then: from there on it is read, and what is
+ * refused is told, by a run that goes on. */
 bool import__flush(struct import *job, uint64_t at);
+
+/* Waits until all that was sent is done. Where the input was not read to its
+ * end nothing is sent again, and why stays; then, and where it ends on the way,
+ * false. */
+bool import__finish(struct import *job, bool is_read);
+void import__free_batches(struct import *job);
+
+/* Of the batches: the one that is filled. */
+struct import_batch *import__filled(struct import *job);
+
+/* Where a line comes from, behind those before it. */
+void import__add_sent(
+    struct import_batch *batch, const char *from, size_t from_len);
+
+/* Of the line that is answered next; what was refused in front of it is to be
+ * told. At NULL: there is none. */
+struct rows_span import__next_sent(struct import_batch *batch);
+
+/* It is to be told that this was refused. */
+void import__refuse(
+    struct import_batch *batch, struct rows_span why, struct rows_span from);
+
+/* Tells what of an answered batch is refused. */
+bool import__tell_rejects(struct import *job, struct import_batch *batch);
 
 /* True when a batch is full; then the source says import__flush, or where it
  * is in the middle of something import__send. */
 static inline bool
-import__is_full(const struct import *job)
+import__is_full(struct import *job)
 {
-    return job->n_lines >= IMPORT_BATCH_LINES ||
-        job->lines.len >= IMPORT_BATCH_BYTES;
+    const struct import_batch *batch = import__filled(job);
+    return batch->n_lines >= IMPORT_BATCH_LINES ||
+        batch->lines.len >= IMPORT_BATCH_BYTES ||
+        batch->from.len >= IMPORT_BATCH_BYTES;
 }
 
 /* One line to the server, whose answer may not be an error. */

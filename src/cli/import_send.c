@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines to the server. An answer means:
+/* Lines to the server, batch by batch. While one is read the ones before it are
+ * under way:
  *
- *   SERVER_ERROR          not now: all answers are waited for, then the same
- *                         lines are sent again
+ *   first            n_sent           n_full
+ *   | answers awaited | not sent      | is filled
+ *
+ * The first is done when all its answers are there, and only then what it had
+ * counts. An answer means:
+ *
+ *   SERVER_ERROR          not now: all answers are waited for, then this batch
+ *                         and those behind it are sent again, in their order
  *   CLIENT_ERROR, ERROR   never: the line goes to the file of rejects
  *   else                  it is stored
  *
- * Where the connection ends the lines are sent again on another one. */
+ * Where the connection ends all that is not done is sent again on another
+ * one. Two lines of one record come in their order in any case: the last one
+ * that is stored is the last of the input. */
 #include "cli/import_priv.h"
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "cli/peer.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -113,192 +121,269 @@ import__columns(struct import *job, const char *counter)
     return columns;
 }
 
-/* ---- rejects ---- */
-
-/* What was refused, and why, as two lines. */
-static bool
-write_reject(
-    struct import *job, const char *why, const char *from, size_t from_len)
-{
-    FILE *file = job->rejects_file;
-    int n = fprintf(file, "# %s\n", why);
-    for (size_t i = 0; i < from_len; i++) {
-        bool is_end = from[i] == '\0' || from[i] == '\n' || from[i] == '\r';
-        (void)putc_unlocked(is_end ? '?' : from[i], file);
-    }
-    (void)putc_unlocked('\n', file);
-    if (n < 0 || ferror(file) != 0 || fflush(file) != 0) {
-        return import__fail(job, "%s: %s", job->rejects, strerror(errno));
-    }
-    job->place.reject_bytes += (uint64_t)n + from_len + 1;
-    return true;
-}
-
-bool
-import__reject(
-    struct import *job, const char *why, const char *from, size_t from_len)
-{
-    struct import_place *place = &job->place;
-    if (job->rejects_file != NULL) {
-        if (!write_reject(job, why, from, from_len)) {
-            return false;
-        }
-    } else if (place->rejects < 10) {
-        shown_end(&job->shown);
-        ask_say("%s: %.*s", why, from_len > 100 ? 100 : (int)from_len, from);
-    }
-    place->rejects++;
-    return place->rejects <= job->rejects_most ||
-        import__fail(job,
-            "more than %" PRIu64 " lines are refused, the last: %.100s "
-            "(--rejects-most)",
-            job->rejects_most, why);
-}
-
-bool
-import__pass_over(struct import *job, const char *key, size_t len)
-{
-    return !import_map_is_near(&job->map, key, len) ||
-        import__reject(job,
-            "what stands for {id} is no whole number from 0 to 2^64-1, and "
-            "no name of a counter whose ids are names",
-            key, len);
-}
-
 /* ---- batches ---- */
 
-struct sending {
-    struct import *job;
-    const char *from, *from_end; /* of the line that is answered next on */
-    unsigned n;                  /* lines that are left */
-    char passing[TALK_WHY_MAX];  /* a SERVER_ERROR; "": none */
-    /* Rejects are told once it is sure that the batch is not sent again. */
-    struct buf rejects; /* lines: the answer, then where it comes from */
-};
-
-static enum talk_take
-take_reply(void *context, const char *reply, size_t len)
+static struct import_batch *
+batch_at(struct import *job, unsigned place)
 {
-    struct sending *sending = context;
-    size_t left = (size_t)(sending->from_end - sending->from);
-    const char *end = memchr(sending->from, '\n', left);
-    ASSERT(sending->n > 0 && end != NULL);
-    if (talk_begins(reply, len, "SERVER_ERROR not primary")) {
-        return TALK_WRONG;
-    }
-    if (talk_begins(reply, len, "SERVER_ERROR ")) {
-        (void)snprintf(sending->passing, sizeof sending->passing,
-            "%.80s answers %.*s", sending->job->ask.talk.at.text,
-            len > 100 ? 100 : (int)len, reply);
-    } else if (talk_begins(reply, len, "CLIENT_ERROR ") ||
-        talk_begins(reply, len, "ERROR") ||
-        talk_begins(reply, len, "NOT_STORED")) {
-        buf_add(&sending->rejects, reply, len);
-        buf_add_text(&sending->rejects, "\n");
-        buf_add(&sending->rejects, sending->from,
-            (size_t)(end + 1 - sending->from));
-    }
-    sending->from = end + 1;
-    sending->n--;
-    return sending->n == 0 ? TALK_END : TALK_MORE;
+    return &job->batch[(job->first + place) % IMPORT_WINDOW];
 }
 
-/* All lines of sending.rejects, two by two. */
-static bool
-tell_rejects(struct import *job, struct buf *rejects)
+struct import_batch *
+import__filled(struct import *job)
 {
-    char why[TALK_LINE_MAX];
-    bool is_told = !rejects->failed || no_memory(job);
-    for (size_t at = 0; is_told && at < rejects->len;) {
-        const char *text = rejects->data + at;
-        size_t n =
-            (size_t)((char *)memchr(text, '\n', rejects->len - at) - text);
-        (void)snprintf(why, sizeof why, "%.*s", (int)n, text);
-        const char *from = text + n + 1;
-        size_t from_len =
-            (size_t)((char *)memchr(from, '\n', rejects->len - at - n - 1) -
-                from);
-        job->place.rows--;
-        is_told = import__reject(job, why, from, from_len);
-        at += n + 1 + from_len + 1;
-    }
-    return is_told;
-}
-
-static bool
-send_batch(struct import *job)
-{
-    while (true) {
-        struct sending sending = {.job = job,
-            .from = job->from.data,
-            .from_end = job->from.data + job->from.len,
-            .n = job->n_lines};
-        if (!connect_anew(job)) {
-            return false;
-        }
-        bool is_sent = talk_ask(&job->ask.talk, job->lines.data,
-            job->lines.len, take_reply, &sending);
-        if (is_sent && sending.passing[0] == '\0') {
-            job->place.rows += job->n_lines;
-            bool is_told = tell_rejects(job, &sending.rejects);
-            buf_fini(&sending.rejects);
-            return is_told;
-        }
-        buf_fini(&sending.rejects);
-        trouble(job, is_sent ? sending.passing : job->ask.talk.why);
-        if (!pause_and_go_on(job)) {
-            return false;
-        }
-    }
+    return batch_at(job, job->n_full);
 }
 
 bool
 import__put(struct import *job, const struct buf *line, const char *from,
     size_t from_len)
 {
+    struct import_batch *batch = import__filled(job);
     if (line->failed) {
         return no_memory(job);
     }
-    buf_add(&job->lines, line->data, line->len);
-    buf_add(&job->from, from, from_len);
-    buf_add_text(&job->from, "\n");
-    job->n_lines++;
-    return (!job->lines.failed && !job->from.failed) || no_memory(job);
+    buf_add(&batch->lines, line->data, line->len);
+    import__add_sent(batch, from, from_len);
+    batch->n_lines++;
+    return (!batch->lines.failed && !batch->from.failed) || no_memory(job);
 }
 
-bool
-import__send(struct import *job)
+/* Forgets what was answered. */
+static void
+unanswer(struct import_batch *batch)
 {
-    if (job->n_lines > 0 && !send_batch(job)) {
-        return false;
-    }
-    job->n_lines = 0;
-    buf_clear(&job->lines);
-    buf_clear(&job->from);
-    shown_tell(&job->shown, job->place.rows, job->parts);
-    return !stop_is_asked(&job->stop) ||
-        import__fail(job, "ended by a signal");
+    batch->n_answered = 0;
+    batch->from_at = 0;
+    batch->n_refused = 0;
+    batch->passing[0] = '\0';
+    buf_clear(&batch->rejects);
 }
 
-bool
-import__flush(struct import *job, uint64_t at)
+static void
+empty(struct import_batch *batch)
 {
-    bool is_sent = import__send(job);
-    if (job->n_lines == 0) { /* also where a signal has come since */
-        job->place.at = at;
-        job->done = job->place;
+    unanswer(batch);
+    batch->n_lines = 0;
+    batch->is_at = false;
+    buf_clear(&batch->lines);
+    buf_clear(&batch->from);
+}
+
+static bool
+is_answered(const struct import_batch *batch)
+{
+    return batch->n_answered == batch->n_lines;
+}
+
+/* The one that the next answer is of; NULL: there is none. */
+static struct import_batch *
+answered_next(struct import *job)
+{
+    for (unsigned i = 0; i < job->n_sent; i++) {
+        if (!is_answered(batch_at(job, i))) {
+            return batch_at(job, i);
+        }
     }
+    return NULL;
+}
+
+static enum talk_take
+take_reply(void *context, const char *reply, size_t len)
+{
+    struct import *job = context;
+    struct import_batch *batch = answered_next(job);
+    if (batch == NULL || talk_begins(reply, len, "SERVER_ERROR not primary")) {
+        return TALK_WRONG;
+    }
+    struct rows_span from = import__next_sent(batch);
+    if (talk_begins(reply, len, "SERVER_ERROR ")) {
+        (void)snprintf(batch->passing, sizeof batch->passing,
+            "%.80s answers %.*s", job->ask.talk.at.text,
+            len > 100 ? 100 : (int)len, reply);
+    } else if (talk_begins(reply, len, "CLIENT_ERROR ") ||
+        talk_begins(reply, len, "ERROR") ||
+        talk_begins(reply, len, "NOT_STORED")) {
+        import__refuse(batch, (struct rows_span){reply, len}, from);
+        batch->n_refused++;
+    }
+    batch->n_answered++;
+    bool is_over = job->awaits_all ? answered_next(job) == NULL
+                                   : is_answered(batch_at(job, 0));
+    return is_over ? TALK_END : TALK_MORE;
+}
+
+/* Nothing is under way any more: all that is full is sent again. */
+static void
+forget_sent(struct import *job)
+{
+    for (unsigned i = 0; i < job->n_sent; i++) {
+        unanswer(batch_at(job, i));
+    }
+    job->n_sent = 0;
+}
+
+/* Answers of the first one, or of all that are under way. */
+static bool
+await_answers(struct import *job, bool of_all)
+{
+    job->awaits_all = of_all;
+    bool is_there =
+        of_all ? answered_next(job) == NULL : is_answered(batch_at(job, 0));
+    return is_there || talk_await(&job->ask.talk, take_reply, job);
+}
+
+/* One step: a connection where there is none, then a batch that is sent, then
+ * the answers of the first. False with talk.why. */
+static bool
+exchange(struct import *job)
+{
+    struct talk *talk = &job->ask.talk;
+    if (talk->fd < 0) {
+        forget_sent(job);
+        if (!begin(job)) {
+            return false;
+        }
+    }
+    if (job->n_sent == job->n_full) {
+        return await_answers(job, false);
+    }
+    const struct import_batch *batch = batch_at(job, job->n_sent++);
+    job->awaits_all = true;
+    return talk_send(
+        talk, batch->lines.data, batch->lines.len, take_reply, job);
+}
+
+static void
+drop_first(struct import *job)
+{
+    ASSERT(job->n_sent > 0 && job->n_full >= job->n_sent);
+    empty(batch_at(job, 0));
+    job->first = (job->first + 1) % IMPORT_WINDOW;
+    job->n_sent--;
+    job->n_full--;
+}
+
+/* Where the input is done up to a place that is noted now and then. */
+static bool
+note(struct import *job, uint64_t at)
+{
     uint64_t now = clock_monotonic_ns() / NS_PER_MS;
-    if (!is_sent || now - job->saved_ms < SAVE_MS) {
-        return is_sent;
+    job->place.at = at;
+    job->done = job->place;
+    if (now - job->saved_ms < SAVE_MS) {
+        return true;
     }
     job->saved_ms = now;
     return import__save_state(job);
 }
 
+/* The first one is answered, and is not sent again. */
+static bool
+complete_first(struct import *job)
+{
+    struct import_batch *batch = batch_at(job, 0);
+    job->place.rows += batch->n_lines - batch->n_refused;
+    bool is_told = import__tell_rejects(job, batch) &&
+        (!batch->is_at || note(job, batch->at));
+    drop_first(job);
+    return is_told;
+}
+
+/* What is answered is done, or for now refused. False: the import ends. */
+static bool
+take_answered(struct import *job)
+{
+    while (job->n_sent > 0 && is_answered(batch_at(job, 0))) {
+        if (batch_at(job, 0)->passing[0] == '\0') {
+            if (!complete_first(job)) {
+                return false;
+            }
+            continue;
+        }
+        trouble(job,
+            await_answers(job, true) ? batch_at(job, 0)->passing
+                                     : job->ask.talk.why);
+        forget_sent(job);
+        return pause_and_go_on(job);
+    }
+    return true;
+}
+
+/* Until all is sent, and no more than that many batches are not done. */
+static bool
+send_until(struct import *job, unsigned most)
+{
+    while (job->n_full > most || job->n_sent < job->n_full) {
+        if (!exchange(job)) {
+            trouble(job, job->ask.talk.why);
+            if (!pause_and_go_on(job)) {
+                return false;
+            }
+        } else if (!take_answered(job)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+import__send(struct import *job)
+{
+    job->n_full++;
+    bool is_sent = send_until(job, IMPORT_WINDOW - 1);
+    shown_tell(&job->shown, job->place.rows, job->parts);
+    return is_sent &&
+        (!stop_is_asked(&job->stop) || import__fail(job, "ended by a signal"));
+}
+
+bool
+import__flush(struct import *job, uint64_t at)
+{
+    struct import_batch *batch = import__filled(job);
+    batch->is_at = true;
+    batch->at = at;
+    return import__send(job);
+}
+
+bool
+import__finish(struct import *job, bool is_read)
+{
+    char why[IMPORT_WHY_MAX];
+    if (is_read && send_until(job, 0)) {
+        return true;
+    }
+    /* what is under way counts, though nothing is sent again */
+    memcpy(why, job->why, sizeof why);
+    bool is_told = job->place.rejects <= job->rejects_most;
+    while (job->n_sent > 0 && job->ask.talk.fd >= 0 &&
+        await_answers(job, false) && batch_at(job, 0)->passing[0] == '\0') {
+        const struct import_batch *batch = batch_at(job, 0);
+        if (is_told) {
+            is_told = complete_first(job);
+        } else {
+            job->place.rows += batch->n_lines - batch->n_refused;
+            drop_first(job);
+        }
+    }
+    memcpy(job->why, why, sizeof why);
+    return false;
+}
+
+void
+import__free_batches(struct import *job)
+{
+    for (unsigned i = 0; i < IMPORT_WINDOW; i++) {
+        buf_fini(&job->batch[i].lines);
+        buf_fini(&job->batch[i].from);
+        buf_fini(&job->batch[i].rejects);
+    }
+}
+
 bool
 import__say(struct import *job, const char *line, size_t len)
 {
+    ASSERT(job->n_full == 0);
     return connect_anew(job) &&
         (talk_ask(&job->ask.talk, line, len, take_one, NULL) ||
             import__fail(job, "%.*s: %.160s", len > 100 ? 100 : (int)len, line,

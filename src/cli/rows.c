@@ -2,6 +2,8 @@
 /* The forms of files that have records; what is written to them. */
 #include "cli/rows_priv.h"
 
+#include "base/num.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +49,11 @@ take_end(
 bool
 rows_is_end(const char *line, size_t len, struct rows_end *out)
 {
-    return len > 0 &&
+    static const char plain[] = "# end ", object[] = "{\"end\":";
+    bool may_be = len >= sizeof object &&
+        (memcmp(line, plain, sizeof plain - 1) == 0 ||
+            memcmp(line, object, sizeof object - 1) == 0);
+    return may_be &&
         take_end(*line == '{' ? "{\"end\":{\"rows\":%" SCNu64
                                 ",\"xxh3\":\"%16" SCNx64 "\"}}"
                               : "# end rows=%" SCNu64 " xxh3=%16" SCNx64,
@@ -104,13 +110,46 @@ rows_put_header(enum rows_format format, const struct rows_columns *columns,
     buf_add_text(out, "\n");
 }
 
+static char *
+put_text(char *at, const char *text, size_t len)
+{
+    memcpy(at, text, len);
+    return at + len;
+}
+
+static char *
+put_id(char *at, const struct rows_id *id)
+{
+    return id->name != NULL ? put_text(at, id->name, id->len)
+                            : at + num_put_u64(id->number, at);
+}
+
+static char *
+put_key(char *at, const struct rows_id *id, const struct schema_name *column)
+{
+    bool is_name = id->name != NULL;
+    at = put_text(at, "{", is_name);
+    at = put_id(at, id);
+    at = put_text(at, "}", is_name);
+    *at++ = '.';
+    return put_text(at, column->text, column->len);
+}
+
+/* At most. */
+static size_t
+key_bytes_max(const struct rows_id *id, const struct schema_name *column)
+{
+    return (id->name != NULL ? id->len : NUM_U64_DIGITS_MAX) + sizeof "{}." +
+        column->len;
+}
+
 void
 rows_put_id(const struct rows_id *id, struct buf *out)
 {
-    if (id->name != NULL) {
-        buf_add(out, id->name, id->len);
-    } else {
-        buf_add_u64(out, id->number);
+    static const struct schema_name none = {.len = 0};
+    char *at = buf_reserve(out, key_bytes_max(id, &none));
+    if (at != NULL) {
+        out->len += (size_t)(put_id(at, id) - at);
     }
 }
 
@@ -118,12 +157,10 @@ void
 rows_put_key(const struct rows_id *id, const struct schema_name *column,
     struct buf *out)
 {
-    bool is_name = id->name != NULL;
-    buf_add(out, "{", is_name);
-    rows_put_id(id, out);
-    buf_add(out, "}", is_name);
-    buf_add_text(out, ".");
-    add_name(out, column);
+    char *at = buf_reserve(out, key_bytes_max(id, column));
+    if (at != NULL) {
+        out->len += (size_t)(put_key(at, id, column) - at);
+    }
 }
 
 /* As a field of csv. */
@@ -226,27 +263,54 @@ rows_put(enum rows_format format, const struct rows_columns *columns,
     buf_add_text(out, "\n");
 }
 
+/* At most so many bytes: an import makes one for each row, so that room is
+ * asked for once. */
+static size_t
+set_bytes_max(const struct rows_columns *columns, const struct row *row)
+{
+    enum { SIGNS = 16 /* "set ", spaces, marks, the end */ };
+    size_t bytes = SIGNS + columns->counter.len +
+        key_bytes_max(&row->id,
+            row->is_member ? &columns->members[row->members]
+                           : &columns->counter) +
+        2 * NUM_U64_DIGITS_MAX;
+    for (unsigned i = 0; i < row->n; i++) {
+        bytes += columns->name[row->cell[i].column].len + NUM_U64_DIGITS_MAX +
+            sizeof " =";
+    }
+    return bytes;
+}
+
 void
 rows_put_set(
     const struct rows_columns *columns, const struct row *row, struct buf *out)
 {
-    buf_add_text(out, "set ");
-    add_name(out, &columns->counter);
-    buf_add_text(out, " ");
+    char *begin = buf_reserve(out, set_bytes_max(columns, row)), *at = begin;
+    if (begin == NULL) {
+        return;
+    }
+    at = put_text(at, "set ", 4);
+    at = put_text(at, columns->counter.text, columns->counter.len);
+    *at++ = ' ';
     if (row->is_member) {
-        rows_put_key(&row->id, &columns->members[row->members], out);
-        buf_addf(out, ":%" PRIu64 " %" PRIu64, row->member, row->value);
+        at = put_key(at, &row->id, &columns->members[row->members]);
+        *at++ = ':';
+        at += num_put_u64(row->member, at);
+        *at++ = ' ';
+        at += num_put_u64(row->value, at);
     } else if (row->id.name != NULL &&
         memchr(row->id.name, '.', row->id.len) != NULL) {
-        rows_put_key(&row->id, &columns->counter, out);
+        at = put_key(at, &row->id, &columns->counter);
     } else {
-        rows_put_id(&row->id, out);
+        at = put_id(at, &row->id);
     }
     for (unsigned i = 0; i < row->n; i++) {
-        buf_add_text(out, " ");
-        add_name(out, &columns->name[row->cell[i].column]);
-        buf_add_text(out, "=");
-        buf_add_u64(out, row->cell[i].value);
+        const struct schema_name *name = &columns->name[row->cell[i].column];
+        *at++ = ' ';
+        at = put_text(at, name->text, name->len);
+        *at++ = '=';
+        at += num_put_u64(row->cell[i].value, at);
     }
-    buf_add_text(out, "\n");
+    *at++ = '\n';
+    out->len += (size_t)(at - begin);
 }

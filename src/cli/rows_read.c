@@ -403,7 +403,9 @@ rows_take(struct rows_reader *reader, const char *line, size_t len,
     struct row *row, struct rows_end *end)
 {
     unsigned n = 0;
-    *row = (struct row){0};
+    row->id = row->member = row->value = 0; /* cells behind n are not read */
+    row->n = row->members = 0;
+    row->is_member = false;
     if (len == 0) {
         return ROWS_NONE;
     }

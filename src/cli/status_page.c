@@ -231,6 +231,24 @@ add_sealing(const struct status *status, struct buf *out)
         left_ms == 0 ? "?" : left);
 }
 
+/* Of a checkpoint, while there is one. */
+static void
+add_checkpoint(const struct status *status, struct buf *out)
+{
+    char all[AMOUNT_BYTES], left[AMOUNT_BYTES];
+    uint64_t n = number(status, STATUS_WAL, "checkpoint_all_records");
+    uint64_t left_ms = number(status, STATUS_WAL, "checkpoint_left_ms");
+    if (n == 0) {
+        return;
+    }
+    amount_number((double)n, all);
+    amount_seconds((double)left_ms / 1000, left);
+    subject(out, "checkpoint");
+    buf_addf(out, "%" PRIu64 " %% of %s records, %s left\n",
+        number(status, STATUS_WAL, "checkpoint_percent"), all,
+        left_ms == 0 ? "?" : left);
+}
+
 static void
 add_disk(const struct status *status, struct buf *out)
 {
@@ -259,6 +277,7 @@ add_disk(const struct status *status, struct buf *out)
             word(status, STATUS_WAL, "state"), bytes, unsynced,
             number(status, STATUS_WAL, "unsynced_ms"),
             number(status, STATUS_WAL, "sync_failures"));
+        add_checkpoint(status, out);
     }
 }
 

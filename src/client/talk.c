@@ -405,6 +405,28 @@ take_lines(
     return true;
 }
 
+/* Waits for the socket, and hands on what has come. */
+static bool
+step(struct talk *talk, bool sends, talk_line_fn line_fn, void *context,
+    bool *is_over)
+{
+    short got = 0;
+    if (!await(talk, sends ? POLLIN | POLLOUT : POLLIN, &got)) {
+        return errno == ETIME
+            ? fail(talk, "%s: the answer has not ended after %" PRIu32 " s",
+                  talk->at.text, talk->answer_ms_max / MS_PER_S)
+            : fail(talk, "%s: %s", talk->at.text, strerror(errno));
+    }
+    return (got & ~POLLOUT) == 0 ||
+        (read_some(talk) && take_lines(talk, line_fn, context, is_over));
+}
+
+static bool
+fail_more(struct talk *talk)
+{
+    return fail(talk, "%s: more answers than asked for", talk->at.text);
+}
+
 bool
 talk_ask(struct talk *talk, const char *text, size_t len, talk_line_fn line_fn,
     void *context)
@@ -415,25 +437,52 @@ talk_ask(struct talk *talk, const char *text, size_t len, talk_line_fn line_fn,
     set_limit(talk, talk->answer_ms_max);
     talk->got_bytes = 0;
     while (!is_over) {
-        short got = 0;
-        if (!send_some(talk, text, len, &sent)) {
-            return false;
-        }
-        if (!await(talk, sent < len ? POLLIN | POLLOUT : POLLIN, &got)) {
-            return errno == ETIME
-                ? fail(talk,
-                      "%s: the answer has not ended after %" PRIu32 " s",
-                      talk->at.text, talk->answer_ms_max / MS_PER_S)
-                : fail(talk, "%s: %s", talk->at.text, strerror(errno));
-        }
-        if ((got & ~POLLOUT) != 0 &&
-            !(read_some(talk) &&
-                take_lines(talk, line_fn, context, &is_over))) {
+        if (!send_some(talk, text, len, &sent) ||
+            !step(talk, sent < len, line_fn, context, &is_over)) {
             return false;
         }
     }
-    if (sent < len || talk->taken < talk->in.len) {
-        return fail(talk, "%s: more answers than asked for", talk->at.text);
+    return (sent == len && talk->taken == talk->in.len) || fail_more(talk);
+}
+
+bool
+talk_send(struct talk *talk, const char *text, size_t len,
+    talk_line_fn line_fn, void *context)
+{
+    size_t sent = 0;
+    bool is_over = false;
+    ASSERT(talk->fd >= 0);
+    set_limit(talk, talk->answer_ms_max);
+    talk->got_bytes = 0;
+    while (send_some(talk, text, len, &sent)) {
+        if (sent == len) {
+            return true;
+        }
+        if (!take_lines(talk, line_fn, context, &is_over) ||
+            !step(talk, true, line_fn, context, &is_over)) {
+            return false;
+        }
+        if (is_over) {
+            return fail_more(talk);
+        }
+    }
+    return false;
+}
+
+bool
+talk_await(struct talk *talk, talk_line_fn line_fn, void *context)
+{
+    bool is_over = false;
+    ASSERT(talk->fd >= 0);
+    set_limit(talk, talk->answer_ms_max);
+    talk->got_bytes = 0;
+    if (!take_lines(talk, line_fn, context, &is_over)) {
+        return false;
+    }
+    while (!is_over) {
+        if (!step(talk, false, line_fn, context, &is_over)) {
+            return false;
+        }
     }
     return true;
 }

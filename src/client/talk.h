@@ -111,6 +111,17 @@ bool talk_connect(struct talk *talk);
 bool talk_ask(struct talk *talk, const char *text, size_t len,
     talk_line_fn line_fn, void *context);
 
+/* Sends ahead, where more is to be sent before all of it is answered: returns
+ * as soon as the socket has all of text[0..len). Lines that come meanwhile go
+ * to line_fn, which says TALK_MORE while any is to come. False as of talk_ask.
+ */
+bool talk_send(struct talk *talk, const char *text, size_t len,
+    talk_line_fn line_fn, void *context);
+
+/* Hands on the lines of what talk_send has sent until line_fn says TALK_END;
+ * more may follow then. False as of talk_ask. */
+bool talk_await(struct talk *talk, talk_line_fn line_fn, void *context);
+
 /* Says who the client is: "USER PASSWORD"; "" or NULL: nobody, and nothing is
  * said. False as of talk_ask, or where it is refused. */
 bool talk_login(struct talk *talk, const char *login);

@@ -48,6 +48,7 @@
 #include "durable/producers.h"
 #include "durable/recover.h"
 #include "engine/engine_copy.h"
+#include "engine/engine_extents.h"
 #include "schema/restore.h"
 #include "wal/wal_replica.h"
 
@@ -732,19 +733,57 @@ find_slots(struct pass *pass, bool is_used[SCHEMA_COUNTERS_MAX])
     mutex_unlock(&pass->durable->edit_lock);
 }
 
+/* Records in memory of the slots. */
+static uint64_t
+count_all(struct pass *pass, const bool is_used[SCHEMA_COUNTERS_MAX])
+{
+    uint64_t n = 0;
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        for (unsigned shard = 0;
+             is_used[slot] && shard < pass->durable->manifest.shards;
+             shard++) {
+            n += engine_count(
+                pass->durable->engine, slot, shard, 0, UINT64_MAX);
+        }
+    }
+    return n;
+}
+
+/* How far it is, for who asks: done of all records. */
+static void
+note_progress(
+    struct pass *pass, uint64_t done, uint64_t all, uint64_t began_ns)
+{
+    struct durable_stats *stats = &pass->durable->stats;
+    uint64_t ms = (clock_monotonic_ns() - began_ns) / NS_PER_MS;
+    double share =
+        all == 0 ? 0 : (double)(done < all ? done : all) / (double)all;
+    durable_note(&stats->checkpoint_percent, (uint64_t)(100 * share));
+    durable_note(&stats->checkpoint_left_ms,
+        share == 0 ? 0 : (uint64_t)((double)ms / share) - ms);
+    durable_note(&stats->checkpoint_all_records, all);
+}
+
 static int
 walk_all(struct pass *pass)
 {
     bool is_used[SCHEMA_COUNTERS_MAX];
+    uint64_t began_ns = clock_monotonic_ns(), done = 0;
     int err = 0;
     find_slots(pass, is_used);
+    uint64_t all = count_all(pass, is_used);
+    note_progress(pass, 0, all, began_ns);
     for (unsigned slot = 0; err == 0 && slot < SCHEMA_COUNTERS_MAX; slot++) {
         for (unsigned shard = 0; is_used[slot] && err == 0 &&
              shard < pass->durable->manifest.shards;
              shard++) {
             err = walk(pass, (uint8_t)slot, (uint16_t)shard);
+            done += engine_count(
+                pass->durable->engine, slot, shard, 0, UINT64_MAX);
+            note_progress(pass, done, all, began_ns);
         }
     }
+    note_progress(pass, 0, 0, began_ns); /* files and the manifest are left */
     return err;
 }
 

@@ -10,6 +10,9 @@
 #define DURABLE_STATS(X)                                                      \
     X(checkpoints, "checkpoints completed")                                   \
     X(checkpoint_failures, "checkpoints given up")                            \
+    X(checkpoint_all_records, "of one under way, in memory; 0: none is")      \
+    X(checkpoint_percent, "of these, in shards that it has been through")     \
+    X(checkpoint_left_ms, "how long it will take, as it went; 0: unknown")    \
     X(checkpoint_images, "images written")                                    \
     X(checkpoint_records, "records in them")                                  \
     X(checkpoint_bytes, "bytes written to checkpoint files")                  \

@@ -513,7 +513,7 @@ auth_reload(struct auth *auth, unsigned *n, struct buf *why)
 }
 
 void
-auth_reload_said(struct auth *auth, struct logger *logger, int number)
+auth_reload_said(struct auth *auth, struct logger *logger, const char *signal)
 {
     struct buf why = {0};
     unsigned n;
@@ -521,8 +521,8 @@ auth_reload_said(struct auth *auth, struct logger *logger, int number)
         log_line(logger, LOG_ERROR, "%.*s; the users stay as before",
             (int)why.len, why.len == 0 ? "" : why.data);
     } else {
-        log_line(logger, LOG_NOTICE, "signal %d: %u users in %s", number, n,
-            auth->path);
+        log_line(
+            logger, LOG_NOTICE, "%s: %u users in %s", signal, n, auth->path);
     }
     buf_fini(&why);
 }

@@ -36,7 +36,8 @@ struct access *auth_access(struct auth *auth);
  * time, beside the logins. */
 int auth_reload(struct auth *auth, unsigned *n, struct buf *why);
 
-/* The same at a signal of that number, and logs what has come of it. */
-void auth_reload_said(struct auth *auth, struct logger *logger, int number);
+/* The same at a signal of that name, and logs what has come of it. */
+void auth_reload_said(
+    struct auth *auth, struct logger *logger, const char *signal);
 
 #endif

@@ -20,16 +20,16 @@ logging_open(struct logger *logger, const char *path, struct buf *why)
 }
 
 void
-logging_reload(struct logger *logger, int number)
+logging_reload(struct logger *logger, const char *signal)
 {
     if (log_reopen(logger) != 0) {
         log_line(logger, LOG_ERROR,
-            "signal %d: cannot open the log file %s anew: %s; the old one "
+            "%s: cannot open the log file %s anew: %s; the old one "
             "stays",
-            number, logger->path, strerror(errno));
+            signal, logger->path, strerror(errno));
     } else if (logger->path != NULL) {
-        log_line(logger, LOG_NOTICE,
-            "signal %d: the log file has been opened anew", number);
+        log_line(logger, LOG_NOTICE, "%s: the log file has been opened anew",
+            signal);
     }
 }
 

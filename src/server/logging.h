@@ -12,8 +12,8 @@
  * for one line appended to why. */
 int logging_open(struct logger *logger, const char *path, struct buf *why);
 
-/* At a signal of that number: opens the file anew, and says so. */
-void logging_reload(struct logger *logger, int number);
+/* At a signal of that name: opens the file anew, and says so. */
+void logging_reload(struct logger *logger, const char *signal);
 
 /* The server ends, for that reason where err is not 0: says it in the log, and
  * on stderr too; then the file is closed. */

@@ -138,7 +138,7 @@ free_old(struct owning *owning)
 }
 
 void
-owning_reload(struct owning *owning, struct qsbr *qsbr, int number)
+owning_reload(struct owning *owning, struct qsbr *qsbr, const char *signal)
 {
     struct logger *logger = owning->owner.logger;
     struct buf why = {0};
@@ -159,7 +159,7 @@ owning_reload(struct owning *owning, struct qsbr *qsbr, int number)
     free_old(owning);
     owning->old = owner_exchange(&owning->owner, owns);
     owning->old_grace = qsbr_begin(qsbr);
-    log_line(logger, LOG_NOTICE, "signal %d: ids of this server: %s", number,
+    log_line(logger, LOG_NOTICE, "%s: ids of this server: %s", signal,
         owns_rule(owns));
     buf_fini(&why);
 }

@@ -29,10 +29,11 @@ int owning_open(struct owning *owning, const struct options *options,
 /* What the sessions ask; NULL: there is no rule. */
 struct owner *owning_owner(struct owning *owning);
 
-/* Reads the file again, if there is one, at a signal of that number, and logs
+/* Reads the file again, if there is one, at a signal of that name, and logs
  * what has come of it. Where it is wrong the rule stays. qsbr: of the threads
  * that serve sessions. */
-void owning_reload(struct owning *owning, struct qsbr *qsbr, int number);
+void owning_reload(
+    struct owning *owning, struct qsbr *qsbr, const char *signal);
 
 /* No session is left. */
 void owning_close(struct owning *owning);

@@ -148,40 +148,42 @@ enum signal_deed { STOP, CHECKPOINT_AND_STOP, CHECKPOINT, RELOAD };
 
 static const struct {
     int number;
+    const char *name;
     enum signal_deed deed;
 } signals[] = {
-#define X(number, deed) {number, deed},
+#define X(number, deed) {number, #number, deed},
     SIGNALS(X)
 #undef X
 };
 _Static_assert(sizeof signals / sizeof signals[0] == SERVER_SIGNALS,
     "one watcher a signal");
 
-static enum signal_deed
-deed_of(int number)
+/* The place in signals of one that is watched. */
+static unsigned
+place_of(int number)
 {
-    for (unsigned i = 0; i < SERVER_SIGNALS; i++) {
-        if (signals[i].number == number) {
-            return signals[i].deed;
-        }
+    unsigned i = 0;
+    while (i < SERVER_SIGNALS && signals[i].number != number) {
+        i++;
     }
-    return STOP;
+    ASSERT(i < SERVER_SIGNALS);
+    return i;
 }
 
 /* What is in files and may change while the server runs. */
 static void
-reload(struct server *server, int number)
+reload(struct server *server, const char *signal)
 {
     struct buf why = {0};
-    logging_reload(&server->logger, number);
+    logging_reload(&server->logger, signal);
     if (server->auth != NULL) {
-        auth_reload_said(server->auth, &server->logger, number);
+        auth_reload_said(server->auth, &server->logger, signal);
         for (unsigned i = 0; i < server->n_workers; i++) {
             worker_look_at_users(server->workers[i]);
         }
     }
     if (server->real != NULL) {
-        owning_reload(&server->owning, server->real->qsbr, number);
+        owning_reload(&server->owning, server->real->qsbr, signal);
     }
     if (server->tls != NULL) { /* it logs what comes of it */
         (void)secure_reload(server->tls, &server->logger, &why);
@@ -190,12 +192,12 @@ reload(struct server *server, int number)
 }
 
 static void
-on_signal(uv_signal_t *signal, int number)
+on_signal(uv_signal_t *watcher, int number)
 {
-    struct server *server = signal->data;
-    enum signal_deed deed = deed_of(number);
+    struct server *server = watcher->data;
+    const char *name = signals[place_of(number)].name;
     ASSERT(server->magic == SERVER_MAGIC);
-    switch (deed) {
+    switch (signals[place_of(number)].deed) {
     case CHECKPOINT_AND_STOP:
         if (server->real != NULL) {
             store_want_last_checkpoint(server->real);
@@ -208,12 +210,12 @@ on_signal(uv_signal_t *signal, int number)
         }
         return;
     case RELOAD:
-        reload(server, number);
+        reload(server, name);
         return;
     case STOP:
         break;
     }
-    log_line(&server->logger, LOG_NOTICE, "stopping (signal %d)", number);
+    log_line(&server->logger, LOG_NOTICE, "stopping (%s)", name);
     uv_stop(&server->loop);
 }
 

@@ -51,6 +51,7 @@ enum {
     END = 75,
     URGENT = 85,     /* from there on with the workers' priority */
     HASTE = 90,      /* from there on what frees most */
+    SAY_MS = 60000,  /* between two lines of the log about seals */
     CALM_MS = 30000, /* until it has been less for so long */
     TRIES = 16,      /* where the counter's columns change meanwhile */
     ENDING_MAGIC = 0x53e9a21f
@@ -481,6 +482,33 @@ say_result(const struct sealer *sealer, const struct store_seal *call)
     }
 }
 
+/* Says in the log what has been sealed since that was said last: in a while,
+ * or now. */
+static void
+say_seals(struct sealer *sealer, bool now)
+{
+    const struct seal_stats *stats = &sealer->seal.stats;
+    struct seal_said *said = &sealer->said;
+    /* relaxed, all: figures */
+    struct seal_said is = {.ns = time_ns(sealer),
+        .seals = atomic_load_explicit(&stats->seals, memory_order_relaxed),
+        .records =
+            atomic_load_explicit(&stats->seal_records, memory_order_relaxed),
+        .hot_records = sealed_records(sealer),
+        .bytes =
+            atomic_load_explicit(&stats->seal_bytes, memory_order_relaxed)};
+    if (is.seals == said->seals ||
+        (!now && is.ns - said->ns < SAY_MS * NS_PER_MS)) {
+        return;
+    }
+    log_line(sealer->seal.durable->config.logger, LOG_NOTICE,
+        "sealed: %" PRIu64 " ranges of %" PRIu64 " records, %" PRIu64
+        " of them from memory, in segments of %" PRIu64 " bytes",
+        is.seals - said->seals, is.records - said->records,
+        is.hot_records - said->hot_records, is.bytes - said->bytes);
+    *said = is;
+}
+
 static void
 do_call(struct sealer *sealer, struct store_seal *call)
 {
@@ -488,6 +516,7 @@ do_call(struct sealer *sealer, struct store_seal *call)
     call->n_left = 0;
     call->err = ending == NULL ? ERR_NO_MEMORY : seal_all(sealer, call);
     say_result(sealer, call);
+    say_seals(sealer, true);
     if (call->err != 0) {
         free(ending);
         call->call.done_fn(&call->call);
@@ -531,10 +560,12 @@ run(void *arg)
         bool makes_room = make_room(sealer);
         cold__retry(sealer->cold, makes_room);
         seal_due(sealer);
+        say_seals(sealer, false);
         if (makes_room && !is_stopping(sealer)) {
             tidier_turn(&sealer->tidier, used_bytes(sealer));
         }
     }
+    say_seals(sealer, true);
     tidier_stop(&sealer->tidier);
     cold__retry(sealer->cold, false);
     for (struct store_seal *call; (call = wait_for_work(sealer)) != NULL;) {

@@ -55,6 +55,10 @@ struct sealer {
     struct call_queue queue;
     _Atomic bool stopping;
     struct seal_progress progress;
+    struct seal_said {
+        uint64_t seals, records, hot_records, bytes; /* of seal.stats */
+        uint64_t ns;                                 /* when it was said */
+    } said; /* in the log; the thread's */
 };
 
 /* Any thread. */

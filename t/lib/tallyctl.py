@@ -42,7 +42,8 @@ class Fake:
             "version": "VERSION 1.6.45 tallyd fake",
             **{"stats " + name: "\n".join([*lines, "END"])
                for name, lines in answers.items()}}
-        self.other = lambda line: "ERROR"  # to what answers does not have
+        # To what answers does not have; None ends the connection.
+        self.other = lambda line: "ERROR"
         self.asked = []
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.socket.getsockname()[1]
@@ -63,13 +64,15 @@ class Fake:
                 connection, _ = self.socket.accept()
             except OSError:
                 return
-            with connection, connection.makefile("rw", newline="") as lines:
+            with connection, connection.makefile("r", newline="") as lines:
                 for line in lines:
                     line = line.rstrip("\r\n")
                     self.asked.append(line)
                     answer = self.answers.get(line) or self.other(line)
-                    lines.write(answer.replace("\n", "\r\n") + "\r\n")
-                    lines.flush()
+                    if answer is None:
+                        break
+                    connection.sendall(
+                        (answer.replace("\n", "\r\n") + "\r\n").encode())
 
 
 class Endless(Fake):
