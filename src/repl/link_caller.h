@@ -73,8 +73,8 @@ bool link_caller__is_due(
 bool link_caller__hear(struct link_caller *call,
     const struct stream_frame *frame, bool is_due, enum link_step *step);
 
-/* A frame that is due: a welcome of who knows the secret and speaks this protocol. False:
- * it ends. The kind moves on. */
+/* A frame that is due: a welcome of who knows the secret and speaks this
+ * protocol. False: it ends. The kind moves on. */
 bool link_caller__take_welcome(struct link_caller *call,
     const struct stream_frame *frame, struct message_welcome *out);
 
