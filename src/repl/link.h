@@ -39,6 +39,10 @@ struct link_node {
     uint64_t promised;             /* term; 0: none */
     const struct history *history; /* can end with written */
     uint64_t written, synced, applied;
+    /* likewise with what the log was given, and the disk may not have yet; of
+     * who follows or fetches, for WELCOME; NULL: that is what is written */
+    const struct history *given_history;
+    uint64_t given;
     uint32_t flags; /* ACK_.. */
     bool is_paused; /* nothing is read, for there is no room: who does not
                      * listen does not say that nothing came */

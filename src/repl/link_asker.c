@@ -130,31 +130,19 @@ is_due(const struct link_asker *link, enum stream_type type)
 enum link_step
 link_asker_take(struct link_asker *link, const struct stream_frame *frame)
 {
-    if (link_caller_is_over(&link->call)) {
-        return LINK_ENDING;
-    }
+    enum link_step step;
+
     ASSERT(link_asker_may_take(link));
-    if (frame->type == STREAM_ERROR ||
-        (frame->type == STREAM_REFUSED &&
-            link->call.state < LINK_ASKER_ASKING)) {
-        return link_caller__hear_end(&link->call, frame);
+    if (link_caller__hear(
+            &link->call, frame, is_due(link, frame->type), &step)) {
+        return step;
     }
-    if (!is_due(link, frame->type)) {
-        return link_caller__end_at(
-            &link->call, LINK_BAD_ORDER, frame, "another type", 5);
-    }
-    switch (frame->type) {
-    case STREAM_CHALLENGE:
-        return link_caller__take_challenge(&link->call, frame);
-    case STREAM_WELCOME:
+    if (frame->type == STREAM_WELCOME) {
         return take_welcome(link, frame);
-    case STREAM_PROMISED:
-        link->waits_us = 0;
-        return take_promised(link, frame);
-    default:
-        link->waits_us = 0;
-        return take_refused(link, frame);
     }
+    link->waits_us = 0;
+    return frame->type == STREAM_PROMISED ? take_promised(link, frame)
+                                          : take_refused(link, frame);
 }
 
 void

@@ -93,9 +93,8 @@ link_caller__is_due(const struct link_caller *call, enum stream_type type)
         (call->state == LINK_CALLER_GREETED && type == STREAM_WELCOME);
 }
 
-enum link_step
-link_caller__take_challenge(
-    struct link_caller *call, const struct stream_frame *frame)
+static enum link_step
+take_challenge(struct link_caller *call, const struct stream_frame *frame)
 {
     struct stream_fault fault;
 
@@ -153,9 +152,8 @@ link_caller__is_of_term(
     return false;
 }
 
-enum link_step
-link_caller__hear_end(
-    struct link_caller *call, const struct stream_frame *frame)
+static enum link_step
+hear_end(struct link_caller *call, const struct stream_frame *frame)
 {
     struct link_end end;
 
@@ -181,6 +179,30 @@ send_hello(struct link_caller *call, const struct link_node *node,
     }
     order->what = LINK_SEND;
     link_caller__move(call, LINK_CALLER_GREETED);
+}
+
+bool
+link_caller__hear(struct link_caller *call, const struct stream_frame *frame,
+    bool is_due, enum link_step *step)
+{
+    /* of who asks it is an answer, once there may be one */
+    bool is_answer =
+        call->purpose == MESSAGE_PROMISE && call->state >= LINK_CALLER_WORK;
+
+    if (link_caller_is_over(call)) {
+        *step = LINK_ENDING;
+    } else if (frame->type == STREAM_ERROR ||
+        (frame->type == STREAM_REFUSED && !is_answer)) {
+        *step = hear_end(call, frame);
+    } else if (!is_due) {
+        *step = link_caller__end_at(
+            call, LINK_BAD_ORDER, frame, "another type", 5);
+    } else if (frame->type == STREAM_CHALLENGE) {
+        *step = take_challenge(call, frame);
+    } else {
+        return false;
+    }
+    return true;
 }
 
 void

@@ -67,12 +67,14 @@ enum link_step link_caller__end_at(struct link_caller *call,
 bool link_caller__is_due(
     const struct link_caller *call, enum stream_type type);
 
-/* A frame that is due. */
-enum link_step link_caller__take_challenge(
-    struct link_caller *call, const struct stream_frame *frame);
+/* A frame has come, which is_due or not. True: it was the challenge, an end or
+ * out of order, or nothing is taken any more; *step says it. False: it is due,
+ * and a welcome or of the kind's own. */
+bool link_caller__hear(struct link_caller *call,
+    const struct stream_frame *frame, bool is_due, enum link_step *step);
 
-/* The same: a welcome of who knows the secret and speaks this protocol. False:
- * it ends. The kind moves on. */
+/* A frame that is due: a welcome of who knows the secret and speaks this
+ * protocol. False: it ends. The kind moves on. */
 bool link_caller__take_welcome(struct link_caller *call,
     const struct stream_frame *frame, struct message_welcome *out);
 
@@ -83,10 +85,6 @@ void link_caller__keep(
 /* False, and it ends: a frame is of another term than that of the work. */
 bool link_caller__is_of_term(
     struct link_caller *call, const struct stream_frame *frame, uint64_t term);
-
-/* ERROR or REFUSED. LINK_ENDING. */
-enum link_step link_caller__hear_end(
-    struct link_caller *call, const struct stream_frame *frame);
 
 /* What is next in the states of the greeting and of the end; term: of the frame
  * that tells of the end. out: LINK_SEND_MAX. */

@@ -223,26 +223,16 @@ enum link_step
 link_feed_take(struct link_feed *link, const struct link_node *node,
     const struct stream_frame *frame, uint64_t now_us)
 {
-    if (link_caller_is_over(&link->call)) {
-        return LINK_ENDING;
-    }
+    enum link_step step;
+
     ASSERT(link_feed_may_take(link));
     link->heard_us = now_us;
-    if (frame->type == STREAM_ERROR || frame->type == STREAM_REFUSED) {
-        return link_caller__hear_end(&link->call, frame);
+    if (link_caller__hear(
+            &link->call, frame, is_due(link, frame->type), &step)) {
+        return step;
     }
-    if (!is_due(link, frame->type)) {
-        return link_caller__end_at(
-            &link->call, LINK_BAD_ORDER, frame, "another type", 5);
-    }
-    switch (frame->type) {
-    case STREAM_CHALLENGE:
-        return link_caller__take_challenge(&link->call, frame);
-    case STREAM_WELCOME:
-        return take_welcome(link, node, frame);
-    default:
-        return take_work(link, node, frame);
-    }
+    return frame->type == STREAM_WELCOME ? take_welcome(link, node, frame)
+                                         : take_work(link, node, frame);
 }
 
 void

@@ -8,6 +8,12 @@
  *
  * PROMISING is left out where the term has been promised before.
  *
+ * What is written may move on while a welcome is to come. So the verdict is
+ * about what HELLO told, and batches that have been written since come again;
+ * so do those that the log has only been given. All of them are to be the
+ * primary's: else they have to be on the disk before they can be cut, and the
+ * link ends until then.
+ *
  * FOLLOWING: every batch follows the one before by the primary's history, which
  * WELCOME brought and which does not change in a term; so nothing is written
  * that would leave a gap, and nothing of another branch. All frames are of the
@@ -55,12 +61,26 @@ link_replica_fetch(struct link_replica *link, uint64_t term)
     link->term = term;
 }
 
+/* What HELLO told of the history. */
+static struct history
+told_history(const struct link_replica *link, const struct link_node *node)
+{
+    struct history history = *node->history;
+
+    ASSERT(link->told <= node->written);
+    if (link->told < node->written && history.n > 0) {
+        history_cut(&history, link->told);
+    }
+    return history;
+}
+
 /* True where the verdict is the one that the two histories ask for. A snapshot
  * may be for another reason: the log does not reach back. */
 static bool
-is_verdict_right(
-    const struct link_node *node, const struct message_welcome *welcome)
+is_verdict_right(const struct link_replica *link, const struct link_node *node,
+    const struct message_welcome *welcome)
 {
+    const struct history history = told_history(link, node);
     uint64_t seq;
     enum history_fit fit;
 
@@ -68,9 +88,26 @@ is_verdict_right(
         return welcome->seq == 0;
     }
     fit = history_fit(
-        &welcome->history, welcome->last, node->history, node->written, &seq);
+        &welcome->history, welcome->last, &history, link->told, &seq);
     return node->directory.epoch != 0 && seq == welcome->seq &&
         fit == (welcome->verdict == MESSAGE_CUT ? HISTORY_CUT : HISTORY_FITS);
+}
+
+/* True where the other end has all that the log was given behind what HELLO
+ * told. */
+static bool
+is_rest_right(const struct link_replica *link, const struct link_node *node,
+    const struct message_welcome *welcome)
+{
+    const struct history *history =
+        node->given_history == NULL ? node->history : node->given_history;
+    uint64_t last = node->given_history == NULL ? node->written : node->given;
+    uint64_t seq;
+
+    ASSERT(last >= node->written);
+    return last == link->told ||
+        history_fit(&welcome->history, welcome->last, history, last, &seq) ==
+        HISTORY_FITS;
 }
 
 static void
@@ -90,8 +127,7 @@ begin_work(struct link_replica *link)
 }
 
 static void
-keep_welcome(struct link_replica *link, const struct message_welcome *welcome,
-    const struct link_node *node)
+keep_welcome(struct link_replica *link, const struct message_welcome *welcome)
 {
     link_caller__keep(&link->call, welcome);
     link->verdict = welcome->verdict;
@@ -102,8 +138,7 @@ keep_welcome(struct link_replica *link, const struct message_welcome *welcome,
     link->last = welcome->last;
     /* so that the first ACK goes out at once */
     link->said = (struct message_ack){.written = UINT64_MAX};
-    ASSERT(
-        welcome->verdict != MESSAGE_CONTINUE || welcome->seq == node->written);
+    ASSERT(welcome->verdict != MESSAGE_CONTINUE || welcome->seq == link->told);
 }
 
 /* Is the welcome of the term that its history ends in; of who is fetched from,
@@ -155,12 +190,16 @@ take_welcome(struct link_replica *link, const struct link_node *node,
         link->call.end.term = frame->term;
         return link_caller__end_for(&link->call, LINK_SAME_TERM);
     }
-    if (!is_verdict_right(node, &welcome)) {
+    if (!is_verdict_right(link, node, &welcome)) {
         return link_caller__end_at(&link->call, LINK_BAD_FRAME, frame,
             "a verdict that is right", STREAM_HEAD_BYTES + PROOF_BYTES + 1);
     }
+    if (welcome.verdict == MESSAGE_CONTINUE &&
+        !is_rest_right(link, node, &welcome)) {
+        return link_caller__end_for(&link->call, LINK_APART);
+    }
     link->term = frame->term;
-    keep_welcome(link, &welcome, node);
+    keep_welcome(link, &welcome);
     if (link->call.purpose == MESSAGE_FETCH) {
         return begin_fetch(link);
     }
@@ -336,26 +375,16 @@ enum link_step
 link_replica_take(struct link_replica *link, const struct link_node *node,
     const struct stream_frame *frame, uint64_t now_us)
 {
-    if (link_caller_is_over(&link->call)) {
-        return LINK_ENDING;
-    }
+    enum link_step step;
+
     ASSERT(link_replica_may_take(link));
     link->heard_us = now_us;
-    if (frame->type == STREAM_ERROR || frame->type == STREAM_REFUSED) {
-        return link_caller__hear_end(&link->call, frame);
+    if (link_caller__hear(
+            &link->call, frame, is_due(link, frame->type), &step)) {
+        return step;
     }
-    if (!is_due(link, frame->type)) {
-        return link_caller__end_at(
-            &link->call, LINK_BAD_ORDER, frame, "another type", 5);
-    }
-    switch (frame->type) {
-    case STREAM_CHALLENGE:
-        return link_caller__take_challenge(&link->call, frame);
-    case STREAM_WELCOME:
-        return take_welcome(link, node, frame);
-    default:
-        return take_work(link, frame, now_us);
-    }
+    return frame->type == STREAM_WELCOME ? take_welcome(link, node, frame)
+                                         : take_work(link, frame, now_us);
 }
 
 void
@@ -390,19 +419,19 @@ is_ack_due(const struct link_replica *link, const struct message_ack *ack,
         now_us - link->said_us >= LINK_BEAT_US;
 }
 
-/* How far this node is; while a snapshot comes it has nothing. */
+/* How far this node is; while a snapshot comes it has nothing. What it has of
+ * batches that are still to come again it has not had from this link. */
 static struct message_ack
 make_ack(const struct link_replica *link, const struct link_node *node)
 {
     struct message_ack ack = {.flags = node->flags, .echo_us = link->echo_us};
 
     if (link->call.state != LINK_REPLICA_COPYING) {
-        ASSERT(node->written <= link->received);
         ASSERT(node->synced <= node->written);
         ASSERT(node->applied <= node->written);
-        ack.written = node->written;
-        ack.synced = node->synced;
-        ack.applied = node->applied;
+        ack.written = link__earlier(node->written, link->received);
+        ack.synced = link__earlier(node->synced, link->received);
+        ack.applied = link__earlier(node->applied, link->received);
     }
     return ack;
 }
@@ -477,6 +506,10 @@ link_replica_next(struct link_replica *link, const struct link_node *node,
     case LINK_REPLICA_FETCHING:
     case LINK_REPLICA_COPYING:
         go_on(link, node, now_us, out, order);
+        return;
+    case LINK_CALLER_GREETING:
+        link->told = node->written;
+        link_caller__next(&link->call, node, node->promised, out, order);
         return;
     default:
         link_caller__next(&link->call, node, node->promised, out, order);

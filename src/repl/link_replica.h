@@ -20,6 +20,7 @@ enum {
 struct link_replica {
     struct link_caller call;
     uint64_t heard_us, said_us;
+    uint64_t told; /* written, as of HELLO */
     /* of WELCOME */
     uint64_t term;
     enum message_verdict verdict;

@@ -41,9 +41,7 @@ may_tell(struct receiver *receiver)
 /* The store takes nothing for some time. What is committed meanwhile is said
  * behind the batch that waits here, and it may be what the store waits for, in
  * a checkpoint that would make room. So the node comes again, and is told at
- * the beginning; while it has put what the disk has not it cannot (may_dial),
- * and hears on, without the batches: look_whether_to_come. False: the link is
- * over. */
+ * the beginning. False: the link is over. */
 static bool
 look_for_room(struct receiver *receiver)
 {
@@ -55,28 +53,9 @@ look_for_room(struct receiver *receiver)
     if (now_us - receiver->paused_us < receiver->node->self.timeout_us) {
         return true;
     }
-    if (receiver->node->position.written < receiver->put &&
-        receiver->link.call.state == LINK_REPLICA_FOLLOWING) {
-        receiver->is_passing = true;
-        return true;
-    }
     receiver->has_failed = true;
     receiver_break(receiver,
         "nothing can be taken here: what is committed is asked for anew");
-    return false;
-}
-
-/* The disk has what was put: what was let pass is to be sent again. False: the
- * link is over. */
-static bool
-look_whether_to_come(struct receiver *receiver)
-{
-    if (!receiver->is_passing ||
-        receiver->node->position.written < receiver->put) {
-        return true;
-    }
-    receiver->has_failed = true;
-    receiver_break(receiver, "there was no room for what it has sent");
     return false;
 }
 
@@ -135,10 +114,6 @@ put_batches(struct receiver *receiver)
 {
     struct node *node = receiver->node;
 
-    if (receiver->is_passing) {
-        receiver->has_batches = receiver->has_batch = false;
-        receiver->is_paused = false;
-    }
     while (receiver->has_batches) {
         int err;
 
@@ -146,6 +121,9 @@ put_batches(struct receiver *receiver)
             !message_next_batch(&receiver->batches, &receiver->batch)) {
             receiver->has_batches = false;
             return true;
+        }
+        if (receiver->batch.seq <= receiver->put) {
+            continue; /* it comes again: see link_replica.c */
         }
         receiver->has_batch = true;
         err = store_put_batch(node->config.store, receiver->batch.seq,
@@ -239,14 +217,27 @@ take_reply(struct receiver *receiver, const struct stream_frame *frame)
     return false;
 }
 
+static enum link_step
+take_for_link(struct receiver *receiver, const struct stream_frame *frame)
+{
+    struct link_node here = node_to_greet(receiver);
+    struct history given;
+
+    if (receiver->link.call.state == LINK_CALLER_GREETED &&
+        receiver->put > here.written && node_has_log(receiver->node)) {
+        here.given = store_given(receiver->node->config.store, &given);
+        here.given_history = &given;
+    }
+    return link_replica_take(
+        &receiver->link, &here, frame, receiver->node->now_us);
+}
+
 /* Does with one frame what is to be done. False: the link is over, or nothing
  * more can be taken now. */
 static bool
 take_frame(struct receiver *receiver, const struct stream_frame *frame)
 {
-    struct link_node node = node_to_greet(receiver);
-    enum link_step step = link_replica_take(
-        &receiver->link, &node, frame, receiver->node->now_us);
+    enum link_step step = take_for_link(receiver, frame);
 
     receiver->reader.session = receiver->link.call.session;
     if (step == LINK_ENDING) {
@@ -413,7 +404,8 @@ promise(struct receiver *receiver, uint64_t term)
     int err = node_promise(receiver->node, term);
 
     if (err != 0) {
-        log_line(receiver->node->config.logger, LOG_ERROR,
+        log_line(receiver->node->config.logger,
+            may_tell(receiver) ? LOG_ERROR : LOG_DEBUG,
             "term %llu of the primary cannot be promised: %s",
             (unsigned long long)term, err_file_text(err));
         receiver_break(receiver, "its term is not promised");
@@ -679,9 +671,6 @@ turn_link(struct receiver *receiver)
         write_batches(receiver);
         node_look(node);
         note_positions(receiver);
-        if (!look_whether_to_come(receiver)) {
-            return;
-        }
         if (!wire_has_room(&receiver->wire)) {
             look_for_life(receiver);
             break;

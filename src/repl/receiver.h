@@ -76,8 +76,6 @@ struct receiver {
                         * has been taken since */
     uint64_t paused_us; /* since then the store takes nothing for want of room;
                          * 0: it does */
-    bool is_passing;    /* so batches of this link pass, and only what they say
-                         * is committed is heard */
     bool is_pause_told; /* the log says that nothing is taken */
     uint64_t told_us;   /* when it did; 0: never */
 
@@ -122,8 +120,8 @@ void receiver_fetch(struct node *node, const char *address, uint64_t term);
 /* True once, when it is over. is_done: all that node had is in the log. */
 bool receiver_is_fetched(struct node *node, uint64_t *term, bool *is_done);
 
-/* The node was a primary, and its log was given batches up to that one: nobody
- * is followed before they are written. */
+/* The node was a primary, and its log was given batches up to that one: as if
+ * they had been put. */
 void receiver_expect(struct node *node, uint64_t seq);
 
 /* Gives up a snapshot that comes, of one that follows nobody; waits for the

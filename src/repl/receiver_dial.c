@@ -116,14 +116,12 @@ receiver_expect(struct node *node, uint64_t seq)
     receiver->put = seq > receiver->put ? seq : receiver->put;
 }
 
-/* What was put has to be written first, and a copy to be over, with what is
- * left of it: what the other end is told at the beginning does not change until
- * it answers. */
+/* A copy has to be over first, with what is left of it. What was put need not
+ * be written: HELLO tells what is, and what is not comes again. */
 static bool
-may_dial(struct receiver *receiver)
+may_dial(const struct receiver *receiver)
 {
-    return receiver->put <= receiver->node->position.written &&
-        receiver->copy == NULL && !receiver->is_clearing;
+    return receiver->copy == NULL && !receiver->is_clearing;
 }
 
 void
@@ -176,7 +174,6 @@ join(struct receiver *receiver, int fd)
     receiver->in_at = receiver->in_len = 0;
     receiver->has_batches = receiver->has_batch = false;
     receiver->is_paused = receiver->is_following = false;
-    receiver->is_passing = false;
     receiver->paused_us = 0;
     node->figures.links++;
     wire_read_on(&receiver->wire, true);

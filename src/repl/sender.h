@@ -87,7 +87,8 @@ struct sender_stream {
     uint64_t behind; /* the batches behind that one are gathered */
     uint8_t *frame;  /* owned */
     size_t capacity, n_bytes;
-    uint64_t last; /* batch that was gathered */
+    uint64_t last;    /* batch that was gathered */
+    uint64_t sent_us; /* the last frame of batches */
     int fill_err;
     _Atomic bool has_more; /* any thread: is_at_end may be no more so */
 

@@ -23,7 +23,8 @@
 
 enum {
     FRAME_HEAD = STREAM_HEAD_BYTES + MESSAGE_NEWS_BYTES,
-    FRAME_USUAL = FRAME_HEAD + STREAM_BATCHES_BYTES
+    FRAME_USUAL = FRAME_HEAD + STREAM_BATCHES_BYTES,
+    PAUSE_US = 1000 /* see is_too_soon */
 };
 
 /* The log has more. Any thread. */
@@ -192,6 +193,7 @@ sender_send_batches(struct sender_stream *stream)
     len = link_primary_seal(&stream->link, &view, stream->frame,
         stream->n_bytes, stream->last, node->now_us);
     wire_send(&stream->wire, stream->frame, len);
+    stream->sent_us = node->now_us;
     node->figures.sent_bytes += len;
     node->figures.sent_batches++;
     shrink(stream);
@@ -224,6 +226,20 @@ begin_feed(struct sender_stream *stream)
     begin_work(stream);
 }
 
+/* A frame takes both ends some turns and system calls, whatever is in it. Where
+ * nobody waits for what it brings, what comes within PAUSE_US of the last one
+ * goes together. */
+static bool
+is_too_soon(const struct sender_stream *stream)
+{
+    const struct node *node = stream->node;
+
+    return node->config.semi_sync == 0 && node->waiting == NULL &&
+        stream->link.purpose == MESSAGE_FOLLOW &&
+        stream->link.switch_seq == 0 &&
+        node->now_us - stream->sent_us < PAUSE_US;
+}
+
 bool
 sender_begin_batches(struct sender_stream *stream, uint64_t behind)
 {
@@ -238,6 +254,10 @@ sender_begin_batches(struct sender_stream *stream, uint64_t behind)
     }
     if (stream->is_at_end && !has_more && !stream->has_batch) {
         node_wake_at(stream->node, stream->node->now_us + LINK_BEAT_US);
+        return false;
+    }
+    if (stream->is_at_end && is_too_soon(stream)) {
+        node_wake_at(stream->node, stream->sent_us + PAUSE_US);
         return false;
     }
     if (stream->is_at_end) {

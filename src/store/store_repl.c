@@ -226,6 +226,12 @@ store_position(struct store *store, struct store_position *out)
         .history = at.terms};
 }
 
+uint64_t
+store_given(struct store *store, struct history *history)
+{
+    return wal_given(replicated(store)->durable.wal, history);
+}
+
 int
 store_follow(struct store *store, struct wal_follow *follow, uint64_t from_seq,
     uint64_t bytes_max, void (*more_fn)(struct wal_follow *follow))

@@ -41,6 +41,10 @@ struct store_position {
 /* A look under the log's lock; does not wait for the disk. */
 void store_position(struct store *store, struct store_position *out);
 
+/* The last batch that a replica's log was given, and its history up to there,
+ * which can end with it. Likewise. */
+uint64_t store_given(struct store *store, struct history *history);
+
 /* wal_follow_open of the store's log. */
 int store_follow(struct store *store, struct wal_follow *follow,
     uint64_t from_seq, uint64_t bytes_max,

@@ -212,6 +212,17 @@ wal_position(struct wal *wal, struct wal_position *out)
     ASSERT(out->synced <= out->written);
 }
 
+uint64_t
+wal_given(struct wal *wal, struct history *history)
+{
+    wal__lock(wal);
+    ASSERT(wal->stream.is_guarded && !wal->stream.is_open);
+    uint64_t seq = wal->stream.closed.seq;
+    *history = wal->terms;
+    wal__unlock(wal);
+    return seq;
+}
+
 bool
 wal_is_replica(struct wal *wal)
 {

@@ -63,6 +63,10 @@ struct wal_position {
 /* Any thread; does not wait for the disk. */
 void wal_position(struct wal *wal, struct wal_position *out);
 
+/* The last batch that a replica's log was given; *history: its terms, with that
+ * of a batch that is not written yet. Any thread; does not wait. */
+uint64_t wal_given(struct wal *wal, struct history *history);
+
 /* The terms of the log, with those that have begun since it was opened. Any
  * thread. */
 void wal_terms(struct wal *wal, struct history *out);

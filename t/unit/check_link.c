@@ -13,6 +13,8 @@ take(struct duo *duo, const struct stream_frame *frame)
 {
     struct link_node node = peer_node(&duo->b);
 
+    node.given = duo->given_seq;
+    node.given_history = duo->given_history;
     return link_replica_take(&duo->down, &node, frame, duo->now_us);
 }
 
@@ -135,6 +137,92 @@ START_TEST(test_stream)
     ck_assert_uint_eq(duo.up.ack.synced, seq_make(3, 5));
     ck_assert_uint_eq(duo.up.ack.applied, seq_make(3, 5));
     duo_end(&duo);
+}
+END_TEST
+
+/* What is written while a welcome is to come was not told of: it comes again,
+ * and is acknowledged then. */
+START_TEST(test_written_later)
+{
+    struct duo duo;
+
+    begin(&duo);
+    say_hello(&duo);
+    for (size_t i = 4; i < 7; i++) {
+        peer_write(&duo.b, duo.a.at[i].seq, duo.a.at[i].content);
+    }
+    duo.b.n_synced = duo.b.n_applied = 6;
+    a_says(&duo, STREAM_WELCOME);
+    ck_assert_int_eq(duo.down.call.state, LINK_REPLICA_FOLLOWING);
+    ck_assert_uint_eq(duo.down.verdict_seq, seq_make(3, 4));
+    b_says(&duo, STREAM_ACK);
+    ck_assert_uint_eq(duo.up.ack.written, seq_make(3, 4));
+    ck_assert_uint_eq(duo.up.ack.synced, seq_make(3, 4));
+    ck_assert_uint_eq(duo.up.ack.applied, seq_make(3, 4));
+    say_batches(&duo, 2);
+    b_says(&duo, STREAM_ACK);
+    ck_assert_uint_eq(duo.up.ack.written, seq_make(3, 6));
+    say_batches(&duo, 2);
+    b_says(&duo, STREAM_ACK);
+    ck_assert_uint_eq(duo.up.ack.written, seq_make(3, 7));
+    ck_assert_uint_eq(duo.up.ack.synced, seq_make(3, 6));
+    duo_end(&duo);
+}
+END_TEST
+
+/* The same where the primary has not all that has been written since. */
+START_TEST(test_written_astray)
+{
+    struct duo duo;
+
+    begin(&duo);
+    say_hello(&duo);
+    for (unsigned i = 4; i < 11; i++) {
+        peer_write(&duo.b, seq_make(3, i + 1), i);
+    }
+    a_says(&duo, STREAM_WELCOME);
+    ck_assert_int_eq(duo.step, LINK_ENDING);
+    ck_assert_int_eq(ask_b(&duo), LINK_CLOSE);
+    ck_assert_int_eq(duo.down.call.end.reason, LINK_APART);
+    duo_end(&duo);
+}
+END_TEST
+
+/* So does what the log was given, and has not written: as far as batch n of a
+ * term. The reason of the end. */
+static enum link_reason
+meet_with_given(unsigned term, unsigned n, uint64_t branch)
+{
+    struct duo duo;
+    struct history given;
+    enum link_reason reason;
+
+    begin(&duo);
+    given = duo.b.history;
+    if (term > 3) {
+        ck_assert(history_begin(&given, term, branch, seq_make(3, 10)));
+    }
+    duo.given_history = &given;
+    duo.given_seq = seq_make(term, n);
+    say_hello(&duo);
+    a_says(&duo, STREAM_WELCOME);
+    reason = duo.down.call.end.reason;
+    if (reason == LINK_NONE) {
+        ck_assert_uint_eq(duo.down.verdict_seq, seq_make(3, 4));
+        b_says(&duo, STREAM_ACK);
+        ck_assert_uint_eq(duo.up.ack.written, seq_make(3, 4));
+    }
+    duo_end(&duo);
+    return reason;
+}
+
+START_TEST(test_given)
+{
+    ck_assert_int_eq(meet_with_given(3, 4, 0), LINK_NONE);
+    ck_assert_int_eq(meet_with_given(3, 5, 0), LINK_NONE);
+    ck_assert_int_eq(meet_with_given(3, 10, 0), LINK_NONE);
+    ck_assert_int_eq(meet_with_given(3, 11, 0), LINK_APART);
+    ck_assert_int_eq(meet_with_given(4, 1, 0xddd), LINK_APART);
 }
 END_TEST
 
@@ -820,7 +908,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *tests[] = {test_stream, test_beats, test_refused,
+    const TTest *tests[] = {test_stream, test_written_later,
+        test_written_astray, test_given, test_beats, test_refused,
         test_other_hello, test_secret, test_cut, test_snapshot,
         test_other_welcome, test_wrong_batches, test_switch, test_wrong_acks,
         test_silence, test_stalled, test_terms_end, test_refused_by_node,

@@ -835,6 +835,47 @@ START_TEST(test_full_disk)
 }
 END_TEST
 
+/* True where the log was given what it has not written. */
+static bool
+has_unwritten(struct host *host)
+{
+    return rig_stat(&host->rig, "last_seq") > host_stat(host, "written_seq");
+}
+
+/* The same, and the link ends meanwhile: the node comes again, with what it has
+ * written, though its log was given more. */
+START_TEST(test_full_disk_again)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    fake_disk_limit(w.b.rig.fake, 1);
+    while (
+        !host_replica_says(&w.a, "b", "disk_full=1") || !has_unwritten(&w.b)) {
+        (void)change_some(&w.a, CHANGES);
+        host_pause();
+    }
+    uint64_t written = host_stat(&w.b, "written_seq");
+    ck_assert_int_eq(host_replicaof(&w.b, w.a.address), 0);
+    WAIT_UNTIL(host_stat(&w.a, "sync_partial_ok") == 2);
+    (void)change_some(&w.a, CHANGES);
+    WAIT_UNTIL(host_replica_says(&w.a, "b", "disk_full=1"));
+    ck_assert(host_says(&w.b, "link_status", "up"));
+    ck_assert(has_unwritten(&w.b));
+    ck_assert_uint_eq(host_stat(&w.b, "written_seq"), written);
+    fake_disk_limit(w.b.rig.fake, UINT64_MAX);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    ck_assert_uint_eq(host_stat(&w.a, "frames_bad"), 0);
+    ck_assert_uint_eq(host_stat(&w.b, "frames_bad"), 0);
+    ck_assert_uint_eq(host_stat(&w.b, "cuts"), 0);
+    host_close(&w.b);
+    host_close(&w.a);
+    world_fini(&w);
+}
+END_TEST
+
 /* Leaves a disk that much room. */
 static void
 leave_room(struct host *host, uint64_t bytes)
@@ -881,9 +922,8 @@ START_TEST(test_full_disk_ahead)
 }
 END_TEST
 
-/* The same, and the log has taken what it cannot write, so that the node must
- * not come anew: a checkpoint is under way, waits for what is committed, and
- * gives no room before. So it has to be heard all the same. */
+/* The same, and the log has taken what it cannot write. A checkpoint is under
+ * way, waits for what is committed, and gives no room before. */
 START_TEST(test_full_disk_unwritten)
 {
     enum { PART = 1 << 20, BURST = 1 << 21 }; /* of frames of 256 KiB */
@@ -1349,10 +1389,11 @@ main(void)
         test_twice, test_wait, test_unwanted, test_stop, test_roles,
         test_parting, test_unwritten, test_parting_unwritten,
         test_parting_cold, test_parting_in_vain, test_doubtful_primary,
-        test_full_disk, test_full_disk_ahead, test_full_disk_unwritten,
-        test_late, test_later_term, test_term_of_nowhere, test_same_term,
-        test_promotion_fails, test_no_dialler, test_snapshot, test_place,
-        test_strangers, test_garbage, test_too_many, test_slow, test_lag,
-        test_commit_waits, test_crowd, test_places, test_no_descriptors};
+        test_full_disk, test_full_disk_again, test_full_disk_ahead,
+        test_full_disk_unwritten, test_late, test_later_term,
+        test_term_of_nowhere, test_same_term, test_promotion_fails,
+        test_no_dialler, test_snapshot, test_place, test_strangers,
+        test_garbage, test_too_many, test_slow, test_lag, test_commit_waits,
+        test_crowd, test_places, test_no_descriptors};
     return run_tests("node", tests, COUNT_OF(tests));
 }

@@ -36,6 +36,9 @@ struct duo {
     struct link_order order;
     enum link_step step; /* of the last frame */
     uint64_t now_us;
+    /* of b, of check_link: link_node's given */
+    const struct history *given_history;
+    uint64_t given_seq;
     /* of a feed, which has no log: */
     struct link_self self;
     struct history history;
