@@ -13,7 +13,7 @@ from chroots import run, until
 # groups with controllers, limits above this process's, timers of systemd.
 CONTAINERS = """[containers]
 cgroups = "disabled"
-default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
+default_ulimits = ["nofile=16384:16384", "nproc=4096:4096"]
 log_driver = "k8s-file"
 [engine]
 cgroup_manager = "cgroupfs"
