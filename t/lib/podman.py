@@ -9,8 +9,8 @@ import subprocess
 from booted import one_hierarchy
 from chroots import run, until
 
-# What a kernel of a small machine may not have, or a test may not raise: control
-# groups with controllers, limits above this process's, timers of systemd.
+# A small machine may not have, or a test may not raise: control groups with
+# controllers, limits above this process's, timers of systemd.
 CONTAINERS = """[containers]
 cgroups = "disabled"
 default_ulimits = ["nofile=16384:16384", "nproc=4096:4096"]
