@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 import time
 
-import containers
 import server
 from server import Connection
 from tap import check, equal
@@ -108,16 +107,12 @@ def clear(directory):
 
 class Root:
     """The root, in a directory that the caller removes with clear; the caller
-    has mounts of its own (unshare -m). other: one to begin with, as it is now;
-    else debootstrap makes it."""
+    has mounts of its own (unshare -m). machine: the booted.Machine that it is
+    now, which commands run in then."""
 
-    def __init__(self, directory, other=None):
-        self.directory = directory
+    def __init__(self, directory):
+        self.machine = None
         self.top = tempfile.mkdtemp(prefix="root-", dir=directory)
-        if other is not None:
-            run("cp", "-a", "--one-file-system", other.top + "/.", self.top)
-            run("mount", "-t", "proc", "proc", self.path("proc"))
-            return
         os.chmod(self.top, 0o755)
         run("debootstrap", "--variant=minbase", RELEASE, self.top, mirror(),
             env=environment())
@@ -141,13 +136,16 @@ class Root:
         os.chmod(self.path(name), mode)
 
     def run(self, *command, status=0):
+        if self.machine is not None:
+            return self.machine.run(*command, status=status)
         return run("chroot", self.top, *command, env=environment(),
                    status=status)
 
-    def install(self, *names):
+    def install(self, *names, only=()):
         """Packages of the mirror, and files of the host with what they want
         from there; what was changed in configurations stays, as it does where
-        nobody is asked."""
+        nobody is asked. only: ["--download-only"] has what they want for a
+        time without the mirror."""
         files = []
         for name in names:
             if os.path.isabs(name):
@@ -155,8 +153,8 @@ class Root:
                 name = "/var/cache/" + os.path.basename(name)
             files.append(name)
         self.run("apt-get", "--yes", "--quiet", "--no-install-recommends",
-                 "--option", "Dpkg::Options::=--force-confold", "install",
-                 *files)
+                 "--option", "Dpkg::Options::=--force-confold", *only,
+                 "install", *files)
 
     def user(self, name):
         """(uid, gid) there."""
@@ -170,61 +168,6 @@ class Root:
         return ["chroot", self.top, "setpriv", "--reuid=%d" % uid,
                 "--regid=%d" % gid, "--clear-groups", "--no-new-privs",
                 *command]
-
-
-class Stages:
-    """Stages of a Containerfile, carried out without an engine: each in a
-    copy of a root, with a directory as the context. TZ is another than here,
-    and what builds packages has another umask."""
-
-    ENVIRONMENT = "TZ=Pacific/Auckland"
-
-    def __init__(self, text, base, context):
-        self.text, self.base, self.context = text, base, context
-        self.roots = {}
-
-    def play(self, name):
-        """One stage; those it copies from were played. Its root."""
-        stage = next(stage for stage in containers.stages(self.text)
-                     if stage[1] == name)
-        root = Root(self.base.directory, self.base)
-        self.roots[name] = root
-        where = "/"
-        for instruction, words in stage[2]:
-            if instruction == "WORKDIR":
-                where = words
-                os.makedirs(root.path(where), exist_ok=True)
-            elif instruction == "COPY":
-                self.copy(root, where, words.split())
-            elif instruction == "RUN":
-                self.execute(root, where, words)
-        return root
-
-    def copy(self, root, where, words):
-        target = os.path.join(root.path(where), words[-1])
-        os.makedirs(target, exist_ok=True)
-        for word in words[:-1]:
-            source = os.path.join(self.context, word)
-            run("cp", "-R", source + "/." if os.path.isdir(source) else source,
-                target)
-
-    def execute(self, root, where, words):
-        """A RUN, with what it mounts of another stage."""
-        mount = re.match(r"--mount=type=bind,from=(\w+),source=(\S+),"
-                         r"target=(\S+) ", words)
-        if mount:
-            words = words[mount.end():]
-            target = root.path(mount[3])
-            os.makedirs(target)
-            run("mount", "--bind", self.roots[mount[1]].path(mount[2]), target)
-        try:
-            umask = "umask 077; " if "dpkg-buildpackage" in words else ""
-            root.run("env", self.ENVIRONMENT, "sh", "-c",
-                     "cd %s && { %s%s; }" % (where, umask, words))
-        finally:
-            if mount:
-                run("umount", target)
-                os.rmdir(target)
 
 
 class Service:
@@ -277,6 +220,10 @@ class Service:
     def is_up(self):
         check(self.process.poll() is None, self.said())
         return answers(self.port)
+
+    def restart(self):
+        self.stop()
+        self.start()
 
     def said(self):
         self.log.seek(0)

@@ -73,7 +73,8 @@ def wrong_run(words):
             wrong.append("apt-get install without an update in the same RUN")
         if "--yes" not in words or "--no-install-recommends" not in words:
             wrong.append("apt-get install: --yes --no-install-recommends")
-    if "apt" in words and "rm -rf /var/lib/apt/lists/*" not in words:
+    if "apt" in words and not re.search(
+            r"rm -rf (/\w+ )?/var/lib/apt/lists/\*", words):
         wrong.append("lists of packages stay in the image")
     if re.search(r"\b(sudo|curl|wget|chmod 777)\b", words):
         wrong.append("RUN " + words)
