@@ -330,7 +330,8 @@ run_by_ring(struct floor *floor)
     uv_run(&floor->loop, UV_RUN_NOWAIT);
     watch_loop(floor);
     for (;;) {
-        need(io_uring_submit_and_wait(&floor->ring, 1), "wait");
+        int rv = io_uring_submit_and_wait(&floor->ring, 1);
+        need(rv == -EINTR ? 0 : rv, "wait");
         take_turn(floor);
     }
 }
