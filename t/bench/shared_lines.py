@@ -236,6 +236,13 @@ class Traced(server.Server):
         self.trace.start()
         super().launch()
 
+    def start(self):
+        """Until it has loaded what there is."""
+        super().start()
+        self.wait(self.has_loaded, "end of loading")
+
+    has_loaded = callgrind.Counted.has_loaded
+
     def symbols(self):
         """Where the program lies, and the address of what answers marks."""
         path = os.path.realpath(self.path)
