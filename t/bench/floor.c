@@ -212,6 +212,9 @@ main(int argc, char **argv)
     uv_loop_t loop;
     uv_tcp_t listener;
     floor_form_parse(&floor.form, argc, argv);
+    if (floor.form.ring_waits) {
+        fail("only floor_ring has an io_uring");
+    }
     floor_replies_init(&floor.replies, &floor.form);
     check(uv_loop_init(&loop), "loop");
     loop.data = &floor;

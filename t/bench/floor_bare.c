@@ -118,8 +118,8 @@ main(int argc, char **argv)
     static struct floor floor;
     struct epoll_event event[EVENTS];
     floor_form_parse(&floor.form, argc, argv);
-    if (floor.form.is_resp) {
-        fail("floor_bare answers text only");
+    if (floor.form.is_resp || floor.form.ring_waits) {
+        fail("floor_bare answers text only, and has no io_uring");
     }
     floor_replies_init(&floor.replies, &floor.form);
     floor.epoll_fd = need(epoll_create1(0), "epoll");

@@ -100,6 +100,8 @@ help(void)
         "  --key=TEXT             key of each, in text "
         "[1677721600000000.cntcm]\n"
         "  --digits=D             mean digits of a number, 1 to 20 [1]\n"
+        "  --wait=loop|ring       floor_ring only: who waits, libuv or the\n"
+        "                         io_uring [loop]\n"
         "  --help                 this text\n");
 }
 
@@ -115,6 +117,18 @@ digits_within(const char *text)
     return value;
 }
 
+/* Which of the two words an option has. */
+static bool
+is_second(
+    const char *name, const char *text, const char *first, const char *second)
+{
+    bool is = strcmp(text, second) == 0;
+    if (!is && strcmp(text, first) != 0) {
+        fail("--%s takes %s or %s", name, first, second);
+    }
+    return is;
+}
+
 void
 floor_form_parse(struct floor_form *form, int argc, char **argv)
 {
@@ -124,6 +138,7 @@ floor_form_parse(struct floor_form *form, int argc, char **argv)
         {"keys", required_argument, NULL, 'k'},
         {"key", required_argument, NULL, 't'},
         {"digits", required_argument, NULL, 'd'},
+        {"wait", required_argument, NULL, 'w'},
         {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     int letter;
     *form = (struct floor_form){.port = 11211,
@@ -136,10 +151,7 @@ floor_form_parse(struct floor_form *form, int argc, char **argv)
             form->port = number_within("port", optarg, 0, UINT16_MAX);
             break;
         case 'P':
-            form->is_resp = strcmp(optarg, "resp") == 0;
-            if (!form->is_resp && strcmp(optarg, "text") != 0) {
-                fail("--protocol takes text or resp");
-            }
+            form->is_resp = is_second("protocol", optarg, "text", "resp");
             break;
         case 'k':
             form->keys = number_within("keys", optarg, 0, KEYS_MAX);
@@ -149,6 +161,9 @@ floor_form_parse(struct floor_form *form, int argc, char **argv)
             break;
         case 'd':
             form->digits = digits_within(optarg);
+            break;
+        case 'w':
+            form->ring_waits = is_second("wait", optarg, "loop", "ring");
             break;
         case 'h':
             help();

@@ -17,6 +17,7 @@ struct floor_form {
     const char *key; /* of each; points into argv */
     double digits;   /* mean, of a number */
     bool is_resp;    /* else text */
+    bool ring_waits; /* floor_ring: not libuv; no other floor asks for it */
 };
 
 /* Reads the command line; ends the program after --help, and with a message
