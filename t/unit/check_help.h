@@ -67,7 +67,9 @@ plain_part(unsigned n)
  * there are three modes of syncing that go by that number, too: of the sweeps
  * over calls, with the first ones, about a third is left. */
 enum {
-    SWEEP_STEP = SANITIZER_THREAD ? 13 : SANITIZER_ADDRESS ? 7 : 1,
+    SWEEP_STEP = SANITIZER_THREAD ? 13
+        : SANITIZER_ADDRESS       ? 7
+                                  : 1,
     SWEEP_STEP_SHORT = 5,
     SWEEP_FIRST = 5
 };
