@@ -63,6 +63,7 @@ reshard__ask(struct reshard *move, struct talk *talk, const char *question)
 struct sending {
     struct reshard *move;
     const char *line;              /* that is answered next */
+    const char *end;               /* of all lines */
     size_t n;                      /* lines that are left */
     bool is_refused;               /* for good: move->why */
     char passing[RESHARD_WHY_MAX]; /* a SERVER_ERROR, or "" */
@@ -73,7 +74,8 @@ take_reply(void *context, const char *reply, size_t len)
 {
     struct sending *sending = context;
     struct reshard *move = sending->move;
-    const char *end = strchr(sending->line, '\n');
+    const char *end =
+        memchr(sending->line, '\n', (size_t)(sending->end - sending->line));
     ASSERT(sending->n > 0 && end != NULL);
     size_t line_len = (size_t)(end - sending->line);
     bool is_dropping = talk_begins(sending->line, line_len, "drop ");
@@ -186,7 +188,8 @@ enum reshard_went
 reshard__send(struct reshard *move, const char *text, size_t len, size_t n)
 {
     while (n > 0) {
-        struct sending sending = {.move = move, .line = text, .n = n};
+        struct sending sending = {
+            .move = move, .line = text, .end = text + len, .n = n};
         enum reshard_went went = connect_new(move);
         if (went == RESHARD_OK &&
             talk_ask(move->to, text, len, take_reply, &sending) &&

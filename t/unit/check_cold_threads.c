@@ -349,7 +349,8 @@ run_rounds(enum wal_sync sync, uint64_t seed, void *(*other)(void *))
     ck_assert_ptr_nonnull(world);
     world->is_tidied = other == touch_often;
     begin(world, sync, seed);
-    unsigned rounds = SANITIZER_ADDRESS || tests_are_long() ? ROUNDS : 2;
+    bool is_whole = SANITIZER_ADDRESS || SANITIZER_THREAD || tests_are_long();
+    unsigned rounds = is_whole ? ROUNDS : 2;
     for (unsigned round = 0; round < rounds; round++) {
         run_round(world, other);
         for (size_t i = 0; i < IDS; i++) {

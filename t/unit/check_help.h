@@ -39,13 +39,11 @@ enum { HELP_TIMEOUT_S = 900 };
 
 /* The tests that take longest do about a third of their steps, so that whoever
  * changes something soon hears of it. They do all of them where LONG_TESTS is
- * set in the environment, to whatever it be, and under the thread sanitizer,
- * for which they have been cut down to less than that (SLOWNESS and the
- * like). */
+ * set in the environment, to whatever it be. */
 static inline bool
 tests_are_long(void)
 {
-    return SANITIZER_THREAD || getenv("LONG_TESTS") != NULL;
+    return getenv("LONG_TESTS") != NULL;
 }
 
 /* Of n steps, rounds, seeds: how many are done. 1 or more where n is. */
@@ -59,17 +57,19 @@ long_part(unsigned n)
 static inline unsigned
 plain_part(unsigned n)
 {
-    return SANITIZER_ADDRESS ? n : long_part(n);
+    return SANITIZER_ADDRESS || SANITIZER_THREAD ? n : long_part(n);
 }
 
 /* Of a sweep, over bits, bytes or calls that fail, the default build takes each
- * place, one with a sanitizer one of so many, and of calls the first ones; a
- * prime number, so that all bits of a byte have a turn, and whatever else goes
+ * place, one with a sanitizer one of so many, and of calls the first ones; of
+ * threads the fewest, for they meet at each place in the same way; a prime number, so that all bits of a byte have a turn, and whatever else goes
  * by the number of the place. So is that of a short run, and it is not 3, for
  * there are three modes of syncing that go by that number, too: of the sweeps
  * over calls, with the first ones, about a third is left. */
 enum {
-    SWEEP_STEP = SANITIZER_ADDRESS || SANITIZER_THREAD ? 7 : 1,
+    SWEEP_STEP = SANITIZER_THREAD ? 13
+        : SANITIZER_ADDRESS       ? 7
+                                  : 1,
     SWEEP_STEP_SHORT = 5,
     SWEEP_FIRST = 5
 };
