@@ -61,8 +61,9 @@ plain_part(unsigned n)
 }
 
 /* Of a sweep, over bits, bytes or calls that fail, the default build takes each
- * place, one with a sanitizer one of so many, and of calls the first ones; of
- * threads the fewest, for they meet at each place in the same way; a prime number, so that all bits of a byte have a turn, and whatever else goes
+ * place, one with a sanitizer one of so many, and of calls the first ones; with
+ * that for threads the fewest, for they meet at each place in the same way. A
+ * prime number, so that all bits of a byte have a turn, and whatever else goes
  * by the number of the place. So is that of a short run, and it is not 3, for
  * there are three modes of syncing that go by that number, too: of the sweeps
  * over calls, with the first ones, about a third is left. */
