@@ -403,7 +403,8 @@ rows_take(struct rows_reader *reader, const char *line, size_t len,
     struct row *row, struct rows_end *end)
 {
     unsigned n = 0;
-    row->id = row->member = row->value = 0; /* cells behind n are not read */
+    row->id = (struct rows_id){0};
+    row->member = row->value = 0; /* cells behind n are not read */
     row->n = row->members = 0;
     row->is_member = false;
     if (len == 0) {
