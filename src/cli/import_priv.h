@@ -78,6 +78,7 @@ struct import {
     struct import_batch batch[IMPORT_WINDOW];
     unsigned first, n_full, n_sent;
     bool awaits_all; /* not only the answers of the first */
+    bool is_untold;  /* what an answered batch refused could not be told */
     uint64_t parts;  /* of what shown counts as all */
 
     struct import_place place; /* of what was read and answered, and ... */

@@ -278,16 +278,18 @@ note(struct import *job, uint64_t at)
     return import__save_state(job);
 }
 
-/* The first one is answered, and is not sent again. */
+/* The first one is answered, and is not sent again. Where what it refused
+ * cannot be told, it is told by a run that goes on: so nothing behind it is
+ * noted. */
 static bool
 complete_first(struct import *job)
 {
     struct import_batch *batch = batch_at(job, 0);
     job->place.rows += batch->n_lines - batch->n_refused;
-    bool is_told = import__tell_rejects(job, batch) &&
-        (!batch->is_at || note(job, batch->at));
+    job->is_untold = job->is_untold || !import__tell_rejects(job, batch) ||
+        (batch->is_at && !note(job, batch->at));
     drop_first(job);
-    return is_told;
+    return !job->is_untold;
 }
 
 /* What is answered is done, or for now refused. False: the import ends. */
@@ -355,16 +357,9 @@ import__finish(struct import *job, bool is_read)
     }
     /* what is under way counts, though nothing is sent again */
     memcpy(why, job->why, sizeof why);
-    bool is_told = job->place.rejects <= job->rejects_most;
     while (job->n_sent > 0 && job->ask.talk.fd >= 0 &&
         await_answers(job, false) && batch_at(job, 0)->passing[0] == '\0') {
-        const struct import_batch *batch = batch_at(job, 0);
-        if (is_told) {
-            is_told = complete_first(job);
-        } else {
-            job->place.rows += batch->n_lines - batch->n_refused;
-            drop_first(job);
-        }
+        (void)complete_first(job);
     }
     memcpy(job->why, why, sizeof why);
     return false;
