@@ -52,6 +52,19 @@ def cpu_ticks(running):
     return int(word[11]) + int(word[12])
 
 
+def hear_line(sockets):
+    """Each must get one line; returns them."""
+    lines = []
+    for one in sockets:
+        line = b""
+        while not line.endswith(b"\n"):
+            byte = one.recv(1)
+            tap.check(byte, "the end instead of a line")
+            line += byte
+        lines.append(line)
+    return lines
+
+
 class Crowd:
     """Sockets that are connected to one server; plain ones, since there are
     many."""
@@ -92,15 +105,7 @@ class Crowd:
 
     def hear_line(self):
         """Each must get one line; returns them."""
-        lines = []
-        for one in self.sockets:
-            line = b""
-            while not line.endswith(b"\n"):
-                byte = one.recv(1)
-                tap.check(byte, "the end instead of a line")
-                line += byte
-            lines.append(line)
-        return lines
+        return hear_line(self.sockets)
 
     def push(self, data):
         """Sends what the sockets take, without waiting."""
