@@ -151,6 +151,15 @@ want_sweep(struct dict *dict, uint64_t n_lost)
     dict->sweep.is_on = false;
 }
 
+/* A number went that nothing says to rest. The list of those that are free may
+ * have it from before (look_for_number): a sweep makes that anew. */
+static void
+lose(struct dict *dict)
+{
+    want_sweep(dict, dict->free.n + 1);
+    dict->free.n = 0;
+}
+
 static void
 note_free(void *context, uint32_t number)
 {
@@ -397,7 +406,7 @@ dict_remove(struct dict *dict, uint32_t number)
     if (name_rest_reserve(&dict->rest, 1) == 0) {
         name_rest_number(&dict->rest, number);
     } else {
-        want_sweep(dict, 1);
+        lose(dict);
     }
     name_rest_collect(&dict->rest);
     return true;

@@ -420,6 +420,41 @@ START_TEST(test_lost)
 }
 END_TEST
 
+/* A number that was given again goes when memory is out: no other name gets it
+ * while a reader may have it. */
+START_TEST(test_lost_again)
+{
+    enum { NAMES = 1000 };
+    struct rig rig;
+    struct qsbr_reader reader;
+    uint32_t number, again;
+    bool is_new;
+    rig_init(&rig);
+    qsbr_register(&rig.qsbr, &reader);
+    for (unsigned i = 0; i < NAMES; i++) {
+        ck_assert_int_eq(add(&rig, i, &number, &is_new), 0);
+    }
+    ck_assert(dict_remove(rig.dict, number));
+    dict_collect(rig.dict);
+    ck_assert_int_eq(add(&rig, NAMES, &again, &is_new), 0);
+    ck_assert_uint_eq(again, number);
+    qsbr_online(&rig.qsbr, &reader);
+    rig.account.limit_bytes = 1;
+    for (unsigned i = 0; i < NAMES / 2; i++) {
+        ck_assert(dict_remove(rig.dict, find(&rig, i)));
+    }
+    ck_assert_uint_gt(dict_sums(rig.dict).lost, 0);
+    ck_assert(dict_remove(rig.dict, number));
+    rig.account.limit_bytes = 400000;
+    ck_assert_int_eq(add(&rig, NAMES + 1, &again, &is_new), 0);
+    ck_assert_uint_ne(again, number);
+    qsbr_offline(&reader);
+    dict_verify(rig.dict);
+    qsbr_unregister(&rig.qsbr, &reader);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* Names with equal beginnings, equal ends, of the largest bytes and lengths:
  * a bucket has what it has by chance, whoever chose the names. */
 START_TEST(test_hostile)
@@ -604,6 +639,7 @@ main(void)
     tcase_add_test(tcase, test_faults);
     tcase_add_test(tcase, test_limit);
     tcase_add_test(tcase, test_lost);
+    tcase_add_test(tcase, test_lost_again);
     tcase_add_test(tcase, test_shared_limit);
     tcase_add_test(tcase, test_hostile);
     tcase_add_test(tcase, test_known_key);
