@@ -52,13 +52,13 @@ struct log_listener {
 
 /* All zero: errors, warnings and notices, on stderr. */
 struct logger {
-    _Atomic(struct log_listener *) listener; /* NULL: nobody */
-    _Atomic int verbosity;                   /* 0, 1 (-v), 2 (-vv), 3 (-vvv) */
+    _Atomic int verbosity; /* 0, 1 (-v), 2 (-vv), 3 (-vvv) */
     bool is_unlimited;     /* nothing is suppressed; set before threads */
     bool never_waits;      /* see log_line; likewise */
     const char *path;      /* of the file; NULL: stderr */
-    _Atomic int fd;        /* of the file; 0: stderr */
-    _Atomic bool is_taken; /* the lock of what follows */
+    _Atomic(struct log_listener *) listener; /* NULL: nobody is told */
+    _Atomic int fd;                          /* of the file; 0: stderr */
+    _Atomic bool is_taken;                   /* the lock of what follows */
     struct log_site site[LOG_SITES];
     /* With never_waits: */
     _Atomic bool is_writing;  /* the lock of is_torn, and of the output */
