@@ -264,26 +264,73 @@ write_line(struct logger *logger, enum log_level level, const char *text,
     }
 }
 
+/* Writes a text where its line is wanted and there are not too many. */
+static void
+say(struct logger *logger, enum log_level level, const char *format,
+    const char *text, size_t len)
+{
+    unsigned suppressed;
+    if (is_wanted(logger, level) &&
+        may_write(logger, level, format, text, len, &suppressed)) {
+        write_line(logger, level, text, len, suppressed);
+    }
+}
+
+/* The length of a text that vsnprintf has made. */
+static size_t
+length_of(int made)
+{
+    size_t len = made < 0 ? 0 : (size_t)made;
+    return len < LOG_TEXT_BYTES ? len : LOG_TEXT_BYTES - 1;
+}
+
 void
 log_line(struct logger *logger, enum log_level level, const char *format, ...)
 {
     char text[LOG_TEXT_BYTES];
     int saved_errno = errno;
-    unsigned suppressed;
     va_list args;
 
     if (!is_wanted(logger, level)) {
         return;
     }
     va_start(args, format);
-    int more = vsnprintf(text, sizeof text, format, args);
+    size_t len = length_of(vsnprintf(text, sizeof text, format, args));
     va_end(args);
-    size_t len = more < 0 ? 0 : (size_t)more;
-    len = len < sizeof text ? len : sizeof text - 1;
-    if (may_write(logger, level, format, text, len, &suppressed)) {
-        write_line(logger, level, text, len, suppressed);
+    say(logger, level, format, text, len);
+    errno = saved_errno;
+}
+
+void
+log_event(struct logger *logger, const char *topic, enum log_level level,
+    const char *format, ...)
+{
+    char text[LOG_TEXT_BYTES];
+    int saved_errno = errno;
+    va_list args;
+    /* acquire: what the listener has is seen */
+    struct log_listener *listener = level == LOG_DEBUG
+        ? NULL
+        : atomic_load_explicit(&logger->listener, memory_order_acquire);
+
+    if (listener == NULL && !is_wanted(logger, level)) {
+        return;
+    }
+    va_start(args, format);
+    size_t len = length_of(vsnprintf(text, sizeof text, format, args));
+    va_end(args);
+    say(logger, level, format, text, len);
+    if (listener != NULL) {
+        listener->event_fn(listener, level, topic, text, len);
     }
     errno = saved_errno;
+}
+
+void
+log_listen(struct logger *logger, struct log_listener *listener)
+{
+    /* release: see log_event */
+    atomic_store_explicit(&logger->listener, listener, memory_order_release);
 }
 
 static int

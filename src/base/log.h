@@ -43,14 +43,22 @@ struct log_site {
     char kept[LOG_KEPT_BYTES]; /* and its text */
 };
 
+/* Who is told of events beside the log; see log_event. */
+struct log_listener {
+    /* topic is static storage. Any thread; it must not wait, nor log. */
+    void (*event_fn)(struct log_listener *listener, enum log_level level,
+        const char *topic, const char *text, size_t len);
+};
+
 /* All zero: errors, warnings and notices, on stderr. */
 struct logger {
     _Atomic int verbosity; /* 0, 1 (-v), 2 (-vv), 3 (-vvv) */
     bool is_unlimited;     /* nothing is suppressed; set before threads */
     bool never_waits;      /* see log_line; likewise */
     const char *path;      /* of the file; NULL: stderr */
-    _Atomic int fd;        /* of the file; 0: stderr */
-    _Atomic bool is_taken; /* the lock of what follows */
+    _Atomic(struct log_listener *) listener; /* NULL: nobody is told */
+    _Atomic int fd;                          /* of the file; 0: stderr */
+    _Atomic bool is_taken;                   /* the lock of what follows */
     struct log_site site[LOG_SITES];
     /* With never_waits: */
     _Atomic bool is_writing;  /* the lock of is_torn, and of the output */
@@ -68,6 +76,15 @@ struct logger {
  * how many once there is room. Without it, the caller waits. */
 void log_line(struct logger *logger, enum log_level level, const char *format,
     ...) __attribute__((format(printf, 3, 4)));
+
+/* log_line, and the same text for the listener: whatever the verbosity, and as
+ * often as it comes, but for details. topic is a word, static storage. */
+void log_event(struct logger *logger, const char *topic, enum log_level level,
+    const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Whom log_event tells from now on; NULL: nobody. Who is taken away may be
+ * called until the threads have ended that say events. */
+void log_listen(struct logger *logger, struct log_listener *listener);
 
 /* Writes to that file from now on, behind what is in it; made for its owner
  * and group where it is not there. path must outlive the logger. 0, or
@@ -100,6 +117,10 @@ size_t log_write_now(int fd, const char *bytes, size_t len);
  * stood still (SIGSTOP), and then whoever writes has its time still before
  * it. */
 bool log_wait_is_over(struct log_wait *wait, uint64_t now_ms);
+
+/* Text as it stands between the quotes of a line, as much of it as has room;
+ * the length. room may be less than what one byte makes. */
+size_t log_escape(const char *text, size_t len, char *out, size_t room);
 
 /* A line: what is written of text[0..len) at unix_ms (milliseconds since
  * 1970). No byte of it but the last is below a space or above '~'. Returns its

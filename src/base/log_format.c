@@ -47,6 +47,16 @@ put_byte(char *out, unsigned char c)
 }
 
 size_t
+log_escape(const char *text, size_t len, char *out, size_t room)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < len && at + ESCAPE_BYTES <= room; i++) {
+        at += put_byte(out + at, (unsigned char)text[i]);
+    }
+    return at;
+}
+
+size_t
 log__format(char out[LOG_LINE_BYTES], int64_t unix_ms, enum log_level level,
     const char *text, size_t len, unsigned suppressed)
 {
@@ -62,10 +72,7 @@ log__format(char out[LOG_LINE_BYTES], int64_t unix_ms, enum log_level level,
         (int)ms, level_names[level]);
     ASSERT(n > 0 && n < LOG_LINE_BYTES / 2);
     size_t at = (size_t)n;
-    for (size_t i = 0;
-         i < len && at + ESCAPE_BYTES + END_BYTES <= LOG_LINE_BYTES; i++) {
-        at += put_byte(out + at, (unsigned char)text[i]);
-    }
+    at += log_escape(text, len, out + at, LOG_LINE_BYTES - END_BYTES - at);
     n = suppressed == 0
         ? snprintf(out + at, END_BYTES, "\"\n")
         : snprintf(out + at, END_BYTES, "\" suppressed=%u\n", suppressed);

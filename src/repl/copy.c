@@ -341,10 +341,10 @@ copy__end(struct copy_end *end, int err, const char *what)
     }
     mutex_unlock(&end->lock);
     if (is_told && err == ERR_CORRUPT) { /* of a frame, or of a file */
-        log_line(end->logger, LOG_WARNING,
+        log_event(end->logger, "repl_snapshot", LOG_WARNING,
             "a copy of the directory has failed, this is wrong: %s", what);
     } else if (is_told && err != 0) {
-        log_line(end->logger, LOG_WARNING,
+        log_event(end->logger, "repl_snapshot", LOG_WARNING,
             "a copy of the directory has failed: %s: %s", what,
             err_file_text(err));
     }

@@ -84,7 +84,7 @@ promise(struct node *node)
         role_promised(&control->role, term, control__now(node));
         return;
     }
-    log_line(node->config.logger,
+    log_event(node->config.logger, "repl_role",
         err == control->promise_err ? LOG_DEBUG : LOG_ERROR,
         "term %llu cannot be promised: %s; it is tried again",
         (unsigned long long)term, err_file_text(err));
@@ -117,7 +117,7 @@ begin(struct node *node, uint64_t term)
         err = node__begin_term(node, term, &seq);
     }
     if (err != 0) {
-        log_line(node->config.logger, LOG_ERROR,
+        log_event(node->config.logger, "repl_role", LOG_ERROR,
             "this node is not promoted: %s", err_file_text(err));
         role_began(&node->control.role, term, 0, control__now(node));
         return;
@@ -148,8 +148,8 @@ take_changes(struct node *node, enum role_changes changes)
         qsbr_wait(node->config.store->qsbr);
         node_look(node);
     }
-    log_line(
-        node->config.logger, LOG_WARNING, "changes are %s", texts[changes]);
+    log_event(node->config.logger, "repl_changes", LOG_WARNING,
+        "changes are %s", texts[changes]);
 }
 
 /* Who leads has lost nothing that counts; of others see look_whether_sound. */
@@ -278,7 +278,7 @@ tell_state(struct node *node)
         return;
     }
     control->told_state = role->state;
-    log_line(node->config.logger,
+    log_event(node->config.logger, "repl_role",
         role->state >= ROLE_PRIMARY || role->state == ROLE_FORCING
             ? LOG_WARNING
             : LOG_INFO,
@@ -325,7 +325,7 @@ tell_voters(struct node *node)
     control->told_voters = voters->nodes;
     control->told_need = voters->need;
     roster_names(&control->roster, voters->nodes, names, sizeof names);
-    log_line(node->config.logger, LOG_INFO,
+    log_event(node->config.logger, "repl_voters", LOG_INFO,
         "voters are %s, and %u of them have to have a change", names,
         voters->need);
 }
@@ -414,7 +414,7 @@ ask_for_end(struct node *node)
         return;
     }
     control->is_end_asked = true;
-    log_line(node->config.logger, LOG_ERROR,
+    log_event(node->config.logger, "repl_etcd", LOG_ERROR,
         "this node is %s, and %s is gone: the server is to end, and to be "
         "started anew",
         role_word(&control->role),

@@ -265,7 +265,7 @@ say_epoch(struct node *node)
         return;
     }
     if (ask(node, &request, 0)) {
-        log_line(node->config.logger, LOG_WARNING,
+        log_event(node->config.logger, "repl_etcd", LOG_WARNING,
             "nobody has said which directory the group's is: this node says "
             "that it is its own");
     }
@@ -304,7 +304,7 @@ take_state(struct node *node)
 
     control__hold_numbers(node);
     if (!roster_look(&control->roster, &control->state, &look, &fresh)) {
-        log_line(node->config.logger, LOG_ERROR,
+        log_event(node->config.logger, "repl_etcd", LOG_ERROR,
             "what etcd has of this group cannot be: it is not acted upon");
         return;
     }
@@ -482,7 +482,7 @@ hear_end(struct node *node)
     struct node_control *control = &node->control;
     struct control_result none = {.outcome = CONTROL_UNKNOWN};
 
-    log_line(node->config.logger, LOG_ERROR,
+    log_event(node->config.logger, "repl_etcd", LOG_ERROR,
         "the process that speaks with etcd is gone: this node takes no term "
         "any more until the server is started anew");
     (void)snprintf(none.why, sizeof none.why, "nobody speaks with etcd");
@@ -515,7 +515,8 @@ control__hear(void *context, const struct control_event *event)
         break;
     case CONTROL_SAY_STATE:
         if (control->unreachable_us != 0) {
-            log_line(node->config.logger, LOG_WARNING, "etcd answers again");
+            log_event(node->config.logger, "repl_etcd", LOG_WARNING,
+                "etcd answers again");
         }
         control->unreachable_us = 0;
         control->state = event->of.state;
@@ -523,7 +524,7 @@ control__hear(void *context, const struct control_event *event)
         take_state(node);
         break;
     case CONTROL_SAY_LOST:
-        log_line(node->config.logger, LOG_WARNING,
+        log_event(node->config.logger, "repl_etcd", LOG_WARNING,
             "the lease of this primary is over: %s", event->of.why);
         role_set_lease(&control->role, 0);
         break;
@@ -531,7 +532,7 @@ control__hear(void *context, const struct control_event *event)
         ASSERT(event->say == CONTROL_SAY_UNREACHABLE);
         control->unreachable_us = control->heard_us;
         node->figures.etcd_errors++;
-        log_line(node->config.logger, LOG_WARNING,
+        log_event(node->config.logger, "repl_etcd", LOG_WARNING,
             "etcd cannot be reached: %s", event->of.why);
     }
 }

@@ -20,8 +20,9 @@ answer(
     (void)snprintf(
         order->why, sizeof order->why, "%s", err == ERR_NOT_HANDED ? why : "");
     if (err != 0) {
-        log_line(node->config.logger, LOG_WARNING, "failover: %s%s%s",
-            err_text(err), order->why[0] == '\0' ? "" : ": ", order->why);
+        log_event(node->config.logger, "repl_role", LOG_WARNING,
+            "failover: %s%s%s", err_text(err),
+            order->why[0] == '\0' ? "" : ": ", order->why);
     }
     order->call.done_fn(&order->call);
 }
@@ -145,7 +146,7 @@ begin_by_force(struct node *node, struct node_failover *order)
     }
     node->control.handing = order;
     node->control.is_forcing = true;
-    log_line(node->config.logger, LOG_WARNING,
+    log_event(node->config.logger, "repl_role", LOG_WARNING,
         "failover: this node is to lead, also without enough promises");
 }
 
@@ -179,8 +180,9 @@ begin(struct node *node, struct node_failover *order)
     }
     control->handing = order;
     control->is_handed = false;
-    log_line(node->config.logger, LOG_WARNING, "failover: %.*s is to lead",
-        control->roster.name[heir].len, control->roster.name[heir].text);
+    log_event(node->config.logger, "repl_role", LOG_WARNING,
+        "failover: %.*s is to lead", control->roster.name[heir].len,
+        control->roster.name[heir].text);
 }
 
 /* True while etcd has not got the epoch that was ordered. */

@@ -92,14 +92,14 @@ tell(const struct node *node)
 
     switch (control->stuck) {
     case CONTROL_STUCK_TWIN:
-        log_line(logger, LOG_ERROR,
+        log_event(logger, "repl_stuck", LOG_ERROR,
             "another node of this name is at %s: each needs a --node of its "
             "own; one that comes later takes no part until the other one is "
             "gone",
             twin == NULL ? "another address" : twin);
         break;
     case CONTROL_STUCK_AHEAD:
-        log_line(logger, LOG_ERROR,
+        log_event(logger, "repl_stuck", LOG_ERROR,
             "this node has promised term %llu, and etcd has given out %llu: "
             "it follows nobody until there is a later one; should none come, "
             "let it begin with an empty directory",
@@ -107,24 +107,24 @@ tell(const struct node *node)
             (unsigned long long)role->look.term);
         break;
     case CONTROL_STUCK_NEVER:
-        log_line(logger, LOG_ERROR,
+        log_event(logger, "repl_stuck", LOG_ERROR,
             "nobody leads the group, and this node never does: see "
             "--replica-priority and --replica-votes");
         break;
     case CONTROL_STUCK_BLANK:
-        log_line(logger, LOG_ERROR,
+        log_event(logger, "repl_stuck", LOG_ERROR,
             "etcd has nothing of this group, and this node was in it: another "
             "one may have more, so nobody leads by himself; say failover "
             "force to the one with the highest written_seq (stats "
             "replication)");
         break;
     case CONTROL_STUCK_UNFIT:
-        log_line(logger, LOG_ERROR,
+        log_event(logger, "repl_stuck", LOG_ERROR,
             "nobody leads the group, and this node must not: its directory is "
             "not the group's, or not whole");
         break;
     default:
-        log_line(logger, LOG_ERROR,
+        log_event(logger, "repl_stuck", LOG_ERROR,
             "nobody leads the group: this node does not, as too few of its "
             "voters answer, or some hear a primary");
     }

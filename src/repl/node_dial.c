@@ -40,7 +40,7 @@ answer(struct node *node, struct node_dial_call *call, int fd, const char *why)
 static void
 lose(struct node *node, int error)
 {
-    log_line(node->config.logger, LOG_ERROR,
+    log_event(node->config.logger, "repl_link", LOG_ERROR,
         "the process that connects is gone (%s): this server follows nobody "
         "until it is started again",
         strerror(error));

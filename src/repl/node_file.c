@@ -30,8 +30,8 @@ node_promise(struct node *node, uint64_t term)
     err = node_write_file(node, &file);
     if (err == 0) {
         node->term = term;
-        log_line(node->config.logger, LOG_INFO, "term %llu is promised",
-            (unsigned long long)term);
+        log_event(node->config.logger, "repl_role", LOG_INFO,
+            "term %llu is promised", (unsigned long long)term);
     }
     return err;
 }
@@ -62,7 +62,7 @@ node_begin_file(struct node *node)
     node->config.file = file;
     if (file.node.len > 0 && may_have_lost(node)) {
         file.is_doubtful = true;
-        log_line(config->logger, LOG_WARNING,
+        log_event(config->logger, "repl_role", LOG_WARNING,
             "the machine was started anew after a stop that was no clean "
             "one: what this node has acknowledged may be lost");
     }

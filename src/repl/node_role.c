@@ -79,7 +79,7 @@ begin_to_lead(struct node *node, uint64_t term, uint64_t seq)
     node_look(node);
     sender_begin(node, seq);
     node->figures.promotions++;
-    log_line(node->config.logger, LOG_WARNING,
+    log_event(node->config.logger, "repl_role", LOG_WARNING,
         "this node is the primary, term %llu, from batch %llu on",
         (unsigned long long)term, (unsigned long long)seq);
 }
@@ -156,11 +156,11 @@ demote(struct node *node)
 
     sender_end(node, false);
     node->figures.demotions++;
-    log_line(
-        node->config.logger, LOG_WARNING, "this node is no primary any more");
+    log_event(node->config.logger, "repl_role", LOG_WARNING,
+        "this node is no primary any more");
     err = store_set_replica(node->config.store);
     if (err != 0) {
-        log_line(node->config.logger, LOG_WARNING,
+        log_event(node->config.logger, "repl_role", LOG_WARNING,
             "the directory is loaded anew: %s", err_text(err));
         node_reload(node);
         return false;
@@ -203,7 +203,7 @@ follow(struct node *node, const char *address)
     snprintf(node->follows, sizeof node->follows, "%s", address);
     node->leads = false;
     mutex_unlock(&node->lock);
-    log_line(node->config.logger, LOG_WARNING,
+    log_event(node->config.logger, "repl_role", LOG_WARNING,
         "this node follows the primary at %s", address);
     if (node->state == NODE_STATE_LEADING && !demote(node)) {
         return 0;
@@ -254,7 +254,7 @@ renew(struct node *node)
     node->term = node->config.file.promised;
     err = lead(node);
     if (err != 0) {
-        log_line(node->config.logger, LOG_ERROR,
+        log_event(node->config.logger, "repl_role", LOG_ERROR,
             "no later term begins: %s; this node is a replica of nobody: say "
             "replicaof no one again when that is mended",
             err_file_text(err));
@@ -352,7 +352,7 @@ promote(struct node *node)
     receiver_follow(node, "");
     node_set_primary(node, "", 0);
     if (!receiver_give_up_copy(node)) { /* it would replace what it takes */
-        log_line(node->config.logger, LOG_WARNING,
+        log_event(node->config.logger, "repl_role", LOG_WARNING,
             "a snapshot has come, so this node is not promoted: the directory "
             "is loaded anew, then say it again");
         node_reload(node);
@@ -360,7 +360,7 @@ promote(struct node *node)
     }
     err = lead(node);
     if (err != 0) {
-        log_line(node->config.logger, LOG_ERROR,
+        log_event(node->config.logger, "repl_role", LOG_ERROR,
             "this node is not promoted: %s; it %s%s", err_file_text(err),
             follows[0] == '\0' ? "follows nobody, as before"
                                : "goes on following the primary at ",
@@ -417,7 +417,7 @@ stand_by(struct node *node)
 {
     node__move(node, NODE_STATE_FOLLOWING);
     node->term = node->config.file.promised;
-    log_line(node->config.logger, LOG_WARNING,
+    log_event(node->config.logger, "repl_role", LOG_WARNING,
         "this node may have lost changes that are on its replicas, so it does "
         "not begin as the primary: promote the one with the highest "
         "written_seq (stats replication), with replicaof no one, and have "

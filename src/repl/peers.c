@@ -68,7 +68,7 @@ move_to(struct peers_conn *conn, enum state state)
 static void
 tell(struct peers_conn *conn, bool is_usual, const char *why)
 {
-    log_line(conn->node->config.logger,
+    log_event(conn->node->config.logger, "repl_link",
         conn->is_failing || is_usual ? LOG_DEBUG : LOG_WARNING,
         "node %.*s at %s, which was asked: %s", (int)conn->name.len,
         conn->name.text, conn->address, why);
@@ -513,7 +513,7 @@ peers_fetch(struct node *node, const struct node_name *name,
     const char *address, uint64_t term)
 {
     ASSERT(node->peers.calls != NULL && term == node->config.file.promised);
-    log_line(node->config.logger, LOG_INFO,
+    log_event(node->config.logger, "repl_log", LOG_INFO,
         "node %.*s at %s has more of the log, which is fetched for term %llu",
         (int)name->len, name->text, address, (unsigned long long)term);
     receiver_fetch(node, address, term);

@@ -69,7 +69,7 @@ pause_for(struct receiver *receiver, int err)
         err == ERR_NO_MEMORY || err == ERR_DISK) {
         if (err != ERR_LOG_FULL && may_tell(receiver)) {
             receiver->is_pause_told = true;
-            log_line(node->config.logger, LOG_WARNING,
+            log_event(node->config.logger, "repl_link", LOG_WARNING,
                 "nothing is taken from the primary: %s", err_text(err));
         }
         receiver->put_err = err;
@@ -81,7 +81,8 @@ pause_for(struct receiver *receiver, int err)
     }
     receiver->rest_ms = RECEIVER_REST_MS_MAX;
     receiver->has_failed = true;
-    log_line(node->config.logger, may_tell(receiver) ? LOG_ERROR : LOG_DEBUG,
+    log_event(node->config.logger, "repl_link",
+        may_tell(receiver) ? LOG_ERROR : LOG_DEBUG,
         "batch %llu of the primary at %s: %s",
         (unsigned long long)receiver->batch.seq, receiver->address,
         err_text(err));
@@ -102,7 +103,7 @@ note_put(struct receiver *receiver)
     receiver->node->figures.received_batches++;
     if (receiver->is_pause_told) {
         receiver->is_pause_told = false;
-        log_line(receiver->node->config.logger, LOG_WARNING,
+        log_event(receiver->node->config.logger, "repl_link", LOG_WARNING,
             "batches of the primary are taken again");
     }
 }
@@ -291,7 +292,7 @@ begin_copy(struct receiver *receiver)
         receiver_break(receiver, err_text(err));
         return false;
     }
-    log_line(node->config.logger, LOG_WARNING,
+    log_event(node->config.logger, "repl_snapshot", LOG_WARNING,
         "the primary %.*s at %s sends a snapshot",
         (int)receiver->link.call.name_len, receiver->link.call.name,
         receiver->address);
@@ -392,7 +393,8 @@ tell_follows(struct receiver *receiver)
     if (receiver->put < link->verdict_seq) {
         receiver->put = link->verdict_seq;
     }
-    log_line(node->config.logger, receiver->has_failed ? LOG_DEBUG : LOG_INFO,
+    log_event(node->config.logger, "repl_link",
+        receiver->has_failed ? LOG_DEBUG : LOG_INFO,
         "follows the primary %.*s at %s, term %llu, from batch %llu on",
         (int)link->call.name_len, link->call.name, receiver->address,
         (unsigned long long)link->term, (unsigned long long)link->verdict_seq);
@@ -404,7 +406,7 @@ promise(struct receiver *receiver, uint64_t term)
     int err = node_promise(receiver->node, term);
 
     if (err != 0) {
-        log_line(receiver->node->config.logger,
+        log_event(receiver->node->config.logger, "repl_role",
             may_tell(receiver) ? LOG_ERROR : LOG_DEBUG,
             "term %llu of the primary cannot be promised: %s",
             (unsigned long long)term, err_file_text(err));
@@ -445,7 +447,7 @@ cut_log(struct receiver *receiver, uint64_t seq)
     file.cut_seq = seq;
     err = node_write_file(node, &file);
     if (err != 0) {
-        log_line(node->config.logger, LOG_ERROR,
+        log_event(node->config.logger, "repl_log", LOG_ERROR,
             "the log is to be cut behind batch %llu, and that cannot be "
             "noted: %s",
             (unsigned long long)seq, err_file_text(err));
@@ -454,7 +456,7 @@ cut_log(struct receiver *receiver, uint64_t seq)
     }
     node->figures.cuts++;
     node->figures.cut_batches += count_behind(&node->position, seq);
-    log_line(node->config.logger, LOG_WARNING,
+    log_event(node->config.logger, "repl_log", LOG_WARNING,
         "batches behind %llu are not the primary's: the log is cut, and the "
         "directory loaded anew",
         (unsigned long long)seq);
@@ -468,7 +470,7 @@ exchange(struct receiver *receiver)
 {
     struct node *node = receiver->node;
 
-    log_line(node->config.logger, LOG_WARNING,
+    log_event(node->config.logger, "repl_snapshot", LOG_WARNING,
         "a snapshot of the primary has come: the directory is loaded anew");
     if (receiver->state == RECEIVER_JOINED) {
         receiver_leave(receiver, false);
@@ -586,7 +588,7 @@ look_whether_sound(struct receiver *receiver)
     file.is_doubtful = false;
     if (node_write_file(node, &file) == 0) {
         node->self.hello_flags &= (uint16_t)~HELLO_DOUBTFUL;
-        log_line(node->config.logger, LOG_INFO,
+        log_event(node->config.logger, "repl_log", LOG_INFO,
             "all is here that may have been lost");
     }
 }
@@ -693,6 +695,27 @@ turn_link(struct receiver *receiver)
     }
 }
 
+/* Says once that reads are refused, and that they are answered again. */
+static void
+tell_freshness(struct receiver *receiver, bool is_fresh, uint64_t until_us)
+{
+    struct node *node = receiver->node;
+
+    if (is_fresh) {
+        node_wake_at(node, until_us);
+    }
+    if (is_fresh == receiver->is_fresh) {
+        return;
+    }
+    receiver->is_fresh = is_fresh;
+    log_event(node->config.logger, "repl_stale",
+        is_fresh ? LOG_NOTICE : LOG_WARNING,
+        is_fresh
+            ? "reads are answered: what they show is from the last %llu ms"
+            : "reads are refused: what they show may be older than %llu ms",
+        (unsigned long long)node->config.stale_ms);
+}
+
 /* Up to when what is read here is fresh enough. */
 static void
 note_freshness(struct receiver *receiver)
@@ -708,6 +731,9 @@ note_freshness(struct receiver *receiver)
     /* relaxed: a number that stands for itself */
     atomic_store_explicit(
         &node->fresh_until_us, until_us, memory_order_relaxed);
+    if (stale_us != 0) {
+        tell_freshness(receiver, until_us != 0, until_us);
+    }
 }
 
 /* Frees the copy of a link that is over, when its thread is through. */

@@ -100,6 +100,7 @@ struct receiver {
     uv_work_t work;       /* see receiver_remains.c */
     bool is_clearing;     /* it is under way */
     struct fresh fresh;
+    bool is_fresh;             /* reads are answered, and the log says so */
     struct fresh_way way;      /* of this link */
     struct commit_waits waits; /* of this link, until what it has told of is
                                 * applied */

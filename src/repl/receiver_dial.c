@@ -98,7 +98,7 @@ fail_to_dial(struct receiver *receiver, const char *why)
     struct node *node = receiver->node;
 
     node->figures.dial_errors++;
-    log_line(node->config.logger,
+    log_event(node->config.logger, "repl_link",
         receiver->is_failing ? LOG_DEBUG : LOG_WARNING,
         "cannot reach the %s at %s: %s", what_of(receiver), receiver->address,
         why);
@@ -246,7 +246,7 @@ receiver_leave(struct receiver *receiver, bool gently)
 static void
 tell_end(struct receiver *receiver, const char *why)
 {
-    log_line(receiver->node->config.logger,
+    log_event(receiver->node->config.logger, "repl_link",
         receiver->is_failing ? LOG_DEBUG : LOG_WARNING, "the %s at %s: %s",
         what_of(receiver), receiver->address, why);
     keep_why(receiver, why);
@@ -285,7 +285,7 @@ receiver_end_link(struct receiver *receiver)
         node_end_text(end, why, sizeof why);
     }
     if (end->reason == LINK_FETCHED) {
-        log_line(receiver->node->config.logger, LOG_INFO,
+        log_event(receiver->node->config.logger, "repl_log", LOG_INFO,
             "fetched from the node at %s, up to batch %llu", receiver->address,
             (unsigned long long)receiver->link.received);
     } else {

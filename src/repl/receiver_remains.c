@@ -26,7 +26,7 @@ clear(uv_work_t *work)
         return;
     }
     if (snapshot_put_drop(&put) == 0) {
-        log_line(config->logger, LOG_WARNING,
+        log_event(config->logger, "repl_snapshot", LOG_WARNING,
             "what was left of a snapshot that had not come whole is removed");
     }
     snapshot_put_close(&put);

@@ -106,7 +106,7 @@ pause_accepting(struct node *node, int error)
     node->figures.accept_pauses++;
     if (!sender->is_short) {
         sender->is_short = true;
-        log_line(node->config.logger, LOG_WARNING,
+        log_event(node->config.logger, "repl_link", LOG_WARNING,
             "cannot accept connections of replicas: %s", strerror(error));
     }
 }
@@ -305,7 +305,7 @@ look_for_replicas(struct node *node)
         sender->refuses_changes = is_few;
         store_refuse_changes(
             node->config.store, is_few ? ERR_FEW_REPLICAS : 0);
-        log_line(node->config.logger, LOG_WARNING,
+        log_event(node->config.logger, "repl_changes", LOG_WARNING,
             is_few ? "%u replicas are heard: changes are refused"
                    : "%u replicas are heard: changes are taken again",
             n);
@@ -407,7 +407,7 @@ bound_places(struct node *node, enum message_purpose purpose, unsigned n_max)
     if (n <= n_max) {
         return;
     }
-    log_line(node->config.logger, LOG_WARNING,
+    log_event(node->config.logger, "repl_log", LOG_WARNING,
         "more than %u %s are away: the log is kept no more for %.*s, "
         "which has been for %llu s",
         n_max, purpose == MESSAGE_FEED ? "feeds" : "replicas",

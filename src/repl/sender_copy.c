@@ -119,7 +119,7 @@ begin(struct sender_stream *stream)
     copy->next = node->sender.copies;
     node->sender.copies = copy;
     stream->copy = copy;
-    log_line(config->logger, LOG_WARNING,
+    log_event(config->logger, "repl_snapshot", LOG_WARNING,
         "replica %.*s at %s is sent a snapshot", (int)copy->name_len,
         copy->name, stream->address);
     return true;
@@ -150,7 +150,7 @@ sender_send_copy(struct sender_stream *stream, uint64_t until_us)
         return true;
     case COPY_DONE:
         stream->copy->is_done = true;
-        log_line(node->config.logger, LOG_WARNING,
+        log_event(node->config.logger, "repl_snapshot", LOG_WARNING,
             "replica %.*s at %s has been sent a snapshot",
             (int)stream->link.name_len, stream->link.name, stream->address);
         return true;

@@ -52,7 +52,7 @@ sender_feed_begin(struct sender_stream *stream)
     feed->filter.owns = feed->owns;
     stream->feed = feed;
     stream->is_told = true;
-    log_line(stream->node->config.logger, LOG_INFO,
+    log_event(stream->node->config.logger, "repl_link", LOG_INFO,
         "feed %.*s at %s is sent %s from batch %llu on", (int)link->name_len,
         link->name, stream->address, owns_rule(feed->owns),
         (unsigned long long)link->verdict_seq);

@@ -145,7 +145,7 @@ level_of(struct sender_stream *stream, enum log_level level)
     if (sender->n_lines == 0 ||
         node->now_us - sender->lines_us >= SENDER_LINES_MS * UINT64_C(1000)) {
         if (sender->n_untold > 0) {
-            log_line(node->config.logger, LOG_WARNING,
+            log_event(node->config.logger, "repl_link", LOG_WARNING,
                 "%u more connections of replicas have ended before one "
                 "followed, of which nothing was said",
                 sender->n_untold);
@@ -224,7 +224,7 @@ end_link(struct sender_stream *stream)
     node_count_end(stream->node, end);
     stream->node->figures.behind += end->reason == LINK_BEHIND;
     node_end_text(end, why, sizeof why);
-    log_line(stream->node->config.logger,
+    log_event(stream->node->config.logger, "repl_link",
         is_early ? LOG_DEBUG
                  : level_of(stream, is_usual ? LOG_INFO : LOG_WARNING),
         "%s %.*s at %s: %s%s", what_of(stream), (int)name.len,
@@ -238,9 +238,9 @@ sender_break(struct sender_stream *stream, const char *why)
 {
     struct message_text name = name_of(stream);
 
-    log_line(stream->node->config.logger, level_of(stream, LOG_INFO),
-        "%s %.*s at %s: %s", what_of(stream), (int)name.len,
-        (const char *)name.at, stream->address, why);
+    log_event(stream->node->config.logger, "repl_link",
+        level_of(stream, LOG_INFO), "%s %.*s at %s: %s", what_of(stream),
+        (int)name.len, (const char *)name.at, stream->address, why);
     sender_end_stream(stream, false);
 }
 
@@ -265,9 +265,10 @@ sender_refuse(
     struct message_text name = name_of(stream);
 
     send_error(stream, code, text, stream->link.term, stream->link.session);
-    log_line(stream->node->config.logger, level_of(stream, LOG_WARNING),
-        "%s %.*s at %s is refused: %s", what_of(stream), (int)name.len,
-        (const char *)name.at, stream->address, text);
+    log_event(stream->node->config.logger, "repl_link",
+        level_of(stream, LOG_WARNING), "%s %.*s at %s is refused: %s",
+        what_of(stream), (int)name.len, (const char *)name.at, stream->address,
+        text);
     sender_end_stream(stream, true);
 }
 
@@ -472,7 +473,7 @@ tell_begin(struct sender_stream *stream)
     node_control_linked(stream);
     sender_end_copies_of(stream);
     node->figures.sync_partial_ok++;
-    log_line(node->config.logger, LOG_INFO,
+    log_event(node->config.logger, "repl_link", LOG_INFO,
         "replica %.*s at %s follows from batch %llu on", (int)link->name_len,
         link->name, stream->address, (unsigned long long)link->verdict_seq);
 }

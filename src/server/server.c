@@ -215,7 +215,7 @@ on_signal(uv_signal_t *watcher, int number)
     case STOP:
         break;
     }
-    log_line(&server->logger, LOG_NOTICE, "stopping (%s)", name);
+    log_event(&server->logger, "server", LOG_NOTICE, "stopping (%s)", name);
     uv_stop(&server->loop);
 }
 
@@ -346,6 +346,7 @@ start_workers(struct server *server)
     int err = watch_start(&server->watch, (unsigned)options->threads);
     server->has_watch = err == 0;
     items_set_witness(server->store->items, &server->watch.witness);
+    log_listen(&server->logger, err == 0 ? &server->watch.listener : NULL);
     if (err == 0 && server->tls != NULL) {
         err = helpers_start(&server->helpers);
         config.helpers = server->helpers;
@@ -838,7 +839,8 @@ on_reload(uv_async_t *async)
 {
     struct server *server = async->data;
     ASSERT(server->magic == SERVER_MAGIC);
-    log_line(&server->logger, LOG_NOTICE, "loading the data directory anew");
+    log_event(&server->logger, "server", LOG_NOTICE,
+        "loading the data directory anew");
     server->begun_ns = clock_monotonic_ns();
     server->err = load_anew(server);
     if (server->err != 0) {
@@ -907,6 +909,7 @@ stop_threads(struct server *server)
     stop_workers(server);
     if (server->has_watch) {
         items_set_witness(server->store->items, NULL);
+        log_listen(&server->logger, NULL); /* the node's thread is gone */
         watch_stop(&server->watch);
         server->watch = (struct watch_hub){0};
         server->has_watch = false;

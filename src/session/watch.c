@@ -4,7 +4,8 @@
  *
  *   worker --> ring (128 KiB) -\
  *   worker --> ring ------------> the hub's thread --> buffer (256 KiB) of each
- *   evictions -> ring ---------/                       watcher --> its session
+ *   evictions, -> ring --------/                       watcher --> its session
+ *   sysevents
  *
  * A ring has two buffers: one is filled while the thread works on the other.
  * Both change places under the ring's lock. A full ring drops events: whoever
@@ -24,6 +25,7 @@
 #include "base/err.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -436,11 +438,32 @@ on_evicted(struct items_witness *witness, const struct items_evicted *item)
         item->key);
 }
 
+/* On the thread that has said it. */
+static void
+on_event(struct log_listener *listener, enum log_level level,
+    const char *topic, const char *text, size_t len)
+{
+    static const char *const levels[] = {
+        "error", "warning", "notice", "info", "debug"};
+    struct watch_hub *hub = (struct watch_hub *)(void *)((char *)listener -
+        offsetof(struct watch_hub, listener));
+    if ((watch_wanted(hub) & WATCH_SYSEVENTS) == 0) {
+        return;
+    }
+    watch_report(&hub->ring[hub->n_rings - 1],
+        &(struct watch_event){.type = WATCH_SYSTEM,
+            .status = levels[level],
+            .command = topic,
+            .key_len = (uint16_t)len},
+        text);
+}
+
 int
 watch_start(struct watch_hub *hub, unsigned n_workers)
 {
     ASSERT(n_workers < WATCH_RINGS_MAX);
     hub->witness.evicted_fn = on_evicted;
+    hub->listener.event_fn = on_event;
     hub->n_rings = n_workers + 1;
     for (unsigned i = 0; i < hub->n_rings; i++) {
         hub->ring[i].hub = hub;

@@ -3,6 +3,7 @@
 #define SESSION_WATCH_H
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/mutex.h"
 #include "call/store_calls.h"
 #include "items/witness.h"
@@ -47,7 +48,8 @@ enum watch_event_type {
     WATCH_EVICTION,
     WATCH_CONN_NEW,
     WATCH_CONN_CLOSE,
-    WATCH_SLOW_COMMAND
+    WATCH_SLOW_COMMAND,
+    WATCH_SYSTEM
 };
 
 /* Who is at the other end. */
@@ -62,15 +64,15 @@ struct watch_peer {
 struct watch_event {
     uint64_t gid; /* these two are the ring's to fill */
     int64_t unix_us;
-    const char *status; /* or reason */
-    const char *command;
+    const char *status;  /* or reason; SYSTEM: the level */
+    const char *command; /* SYSTEM: the type */
     uint64_t size;
     int64_t ttl_s;
     uint64_t idle_s; /* EVICTION */
     int fd;
     uint8_t type; /* enum watch_event_type */
     uint8_t class_;
-    uint16_t key_len; /* SLOW_COMMAND: its whole text */
+    uint16_t key_len; /* SLOW_COMMAND, SYSTEM: the whole text */
     bool was_fetched; /* EVICTION */
     struct watch_peer peer;
 };
@@ -96,9 +98,10 @@ struct watch_stats {
 
 struct watch_hub {
     struct items_witness witness; /* first: the items' seam */
+    struct log_listener listener; /* the log's: sysevents */
     _Atomic unsigned wanted;      /* kinds of all watchers */
     _Atomic uint64_t gid;
-    struct watch_ring ring[WATCH_RINGS_MAX]; /* the last: of evictions */
+    struct watch_ring ring[WATCH_RINGS_MAX]; /* the last: of no worker */
     unsigned n_rings;
     pthread_t thread;
     struct mutex wake_lock; /* has_events, stopping */

@@ -23,6 +23,7 @@ static const struct {
     [WATCH_CONN_NEW] = {"conn_new", WATCH_CONNEVENTS},
     [WATCH_CONN_CLOSE] = {"conn_close", WATCH_CONNEVENTS},
     [WATCH_SLOW_COMMAND] = {"slow", WATCH_SLOW},
+    [WATCH_SYSTEM] = {NULL, WATCH_SYSEVENTS}, /* the event has its name */
 };
 
 enum watch_kind
@@ -77,6 +78,18 @@ put_item(
     }
 }
 
+/* What the log says of it, as it stands there. */
+static int
+put_system(
+    const struct watch_event *event, const char *text, char *at, size_t room)
+{
+    int n = snprintf(at, room, "level=%s msg=\"", event->status);
+    n += (int)log_escape(
+        text, event->key_len, at + n, room - (size_t)n - sizeof "\"");
+    at[n] = '"';
+    return n + 1;
+}
+
 static int
 put_rest(
     const struct watch_event *event, const char *key, char *at, size_t room)
@@ -86,6 +99,8 @@ put_rest(
         return put_peer(event, at, room);
     case WATCH_SLOW:
         return snprintf(at, room, "%.*s", (int)event->key_len, key);
+    case WATCH_SYSEVENTS:
+        return put_system(event, key, at, room);
     default:
         return put_item(event, key, at, room);
     }
@@ -95,10 +110,11 @@ size_t
 watch__line(const struct watch_event *event, const char *key,
     char line[WATCH_LINE_BYTES])
 {
+    const char *name = types[event->type].name;
     int n = snprintf(line, WATCH_LINE_BYTES,
         "ts=%" PRId64 ".%06d gid=%" PRIu64 " type=%s ",
         event->unix_us / US_PER_S, (int)(event->unix_us % US_PER_S),
-        event->gid, types[event->type].name);
+        event->gid, name != NULL ? name : event->command);
     size_t room = WATCH_LINE_BYTES - (size_t)n;
     n += put_rest(event, key, line + n, room);
     ASSERT(n > 0 && n < WATCH_LINE_BYTES);

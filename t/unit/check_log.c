@@ -86,6 +86,60 @@ START_TEST(test_levels)
 }
 END_TEST
 
+struct heard {
+    struct log_listener listener; /* first */
+    unsigned n;
+    enum log_level level;
+    char text[100];
+};
+
+static void
+hear(struct log_listener *listener, enum log_level level, const char *topic,
+    const char *said, size_t len)
+{
+    struct heard *heard = (struct heard *)listener;
+    heard->n++;
+    heard->level = level;
+    (void)snprintf(
+        heard->text, sizeof heard->text, "%s: %.*s", topic, (int)len, said);
+    errno = EINVAL;
+}
+
+/* Both say the same; the listener whatever the verbosity and however often, but
+ * no details. */
+START_TEST(test_events)
+{
+    struct logger logger = nothing;
+    struct heard heard = {.listener = {.event_fn = hear}};
+    ck_assert_int_eq(log_open(&logger, path), 0);
+    log_event(&logger, "link", LOG_WARNING, "before");
+    log_listen(&logger, &heard.listener);
+    errno = ENOENT;
+    log_event(&logger, "link", LOG_WARNING, "down: %d", 7);
+    ck_assert_int_eq(errno, ENOENT);
+    ck_assert_str_eq(heard.text, "link: down: 7");
+    ck_assert_int_eq(heard.level, LOG_WARNING);
+    log_event(&logger, "link", LOG_INFO, "up");
+    ck_assert_str_eq(heard.text, "link: up");
+    log_event(&logger, "link", LOG_DEBUG, "detail");
+    log_line(&logger, LOG_WARNING, "a line only");
+    ck_assert_uint_eq(heard.n, 2);
+    for (unsigned i = 0; i < 2 * LOG_BURST; i++) {
+        log_event(&logger, "many", LOG_NOTICE, "many");
+    }
+    ck_assert_uint_eq(heard.n, 2 + 2 * LOG_BURST);
+    log_listen(&logger, NULL);
+    log_event(&logger, "link", LOG_WARNING, "behind");
+    ck_assert_uint_eq(heard.n, 2 + 2 * LOG_BURST);
+    ck_assert_uint_eq(count(content_of(path), "msg=\"many\"\n"), LOG_BURST);
+    ck_assert_uint_eq(count(text, "before"), 1);
+    ck_assert_uint_eq(count(text, "msg=\"down: 7\"\n"), 1);
+    ck_assert_uint_eq(count(text, "behind"), 1);
+    ck_assert_uint_eq(count(text, "\"up\""), 0);
+    log_close(&logger);
+}
+END_TEST
+
 /* To stderr, where there is no file. */
 START_TEST(test_stderr)
 {
@@ -384,8 +438,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_levels, test_stderr, test_form,
-        test_cuts, test_suppressed, test_flushed, test_unlimited,
+    const TTest *const tests[] = {test_levels, test_events, test_stderr,
+        test_form, test_cuts, test_suppressed, test_flushed, test_unlimited,
         test_many_places, test_reopen, test_threads, test_full_pipe,
         test_wait};
     TCase *tcase = tcase_create("log");

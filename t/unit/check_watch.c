@@ -120,6 +120,26 @@ START_TEST(test_lines)
 }
 END_TEST
 
+START_TEST(test_system_lines)
+{
+    char text[LOG_TEXT_BYTES];
+    struct watch_event event = {.gid = 77,
+        .unix_us = INT64_C(1590520950000042),
+        .type = WATCH_SYSTEM,
+        .status = "warning",
+        .command = "repl_link",
+        .key_len = 6};
+    ck_assert_str_eq(line_of(&event, "a \"b\nc"),
+        "type=repl_link level=warning msg=\"a \\\"b\\nc\"\n");
+    memset(text, 1, sizeof text); /* four bytes each: it is cut */
+    event.key_len = sizeof text;
+    const char *line = line_of(&event, text);
+    size_t n = strlen(line);
+    ck_assert_uint_gt(n, 1200);
+    ck_assert_str_eq(line + n - 6, "\\x01\"\n");
+}
+END_TEST
+
 START_TEST(test_longest_line)
 {
     char key[UINT8_MAX];
@@ -387,11 +407,49 @@ START_TEST(test_threads)
 }
 END_TEST
 
+/* The log's events come to who asks for them, and to nobody else; so many that
+ * there is no room are counted. */
+START_TEST(test_system)
+{
+    enum { EVENTS_OF_LOG = 2 * WATCH_KIND_BYTES / sizeof(struct watch_event) };
+    static struct logger logger; /* errors and warnings would be lines */
+    sem_t sem[2];
+    uint64_t lines = 0, skipped = 0;
+    log_listen(&logger, &hub->listener);
+    struct watcher *gets = add(WATCH_FETCHERS, &sem[0]);
+    log_event(&logger, "server", LOG_INFO, "nobody asks for it");
+    ck_assert_uint_eq(stats().written, 0);
+    struct watcher *told = add(WATCH_SYSEVENTS, &sem[1]);
+    log_event(&logger, "server", LOG_INFO, "this %d", 1);
+    log_event(&logger, "server", LOG_DEBUG, "a detail");
+    log_line(&logger, LOG_INFO, "no event");
+    ck_assert_uint_eq(take_lines(told, 1), 0);
+    mutex_lock(&hub->lock); /* no line is made until it is let go */
+    for (unsigned i = 0; i < EVENTS_OF_LOG; i++) {
+        log_event(&logger, "server", LOG_INFO, "more");
+    }
+    mutex_unlock(&hub->lock);
+    while (lines + skipped < EVENTS_OF_LOG) {
+        take_told(told, &lines, &skipped);
+        sched_yield();
+    }
+    ck_assert_uint_eq(lines + skipped, EVENTS_OF_LOG);
+    ck_assert_uint_gt(skipped, EVENTS_OF_LOG / 4);
+    ck_assert_uint_eq(stats().dropped, skipped);
+    log_listen(&logger, NULL);
+    log_event(&logger, "server", LOG_INFO, "nobody listens");
+    ck_assert_uint_eq(stats().written, 1 + lines);
+    watch__remove(hub, &gets);
+    watch__remove(hub, &told);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_lines, test_longest_line, test_kinds,
-        test_too_many, test_slow, test_half, test_pieces, test_threads};
+    const TTest *const tests[] = {test_lines, test_system_lines, test_system,
+        test_longest_line, test_kinds, test_too_many, test_slow, test_half,
+        test_pieces, test_threads};
     TCase *tcase = tcase_create("watch");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     for (size_t i = 0; i < COUNT_OF(tests); i++) {
