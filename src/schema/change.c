@@ -10,10 +10,10 @@
  *
  * A default is changed only of a counter that has no records, which whoever
  * applies the edit sees to: numbers are stored as distances from it. The column
- * becomes another one, with a serial of its own, so that nothing that was stored
- * once, in an image, a segment or the log, is taken for a distance from the new
- * one. Serials grow from column to column: those behind it get new ones too. So
- * all of these are to be numbers that nothing points to.
+ * becomes another one, with a serial of its own, so that nothing that was
+ * stored once, in an image, a segment or the log, is taken for a distance from
+ * the new one. Serials grow from column to column: those behind it get new ones
+ * too. So all of these are to be numbers that nothing points to.
  *
  * A mark has the widths of what it is about, which may be in another counter:
  * such a number keeps its widths, for an edit is of one counter. */

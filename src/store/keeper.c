@@ -18,9 +18,9 @@
  * Changing a default: the column becomes another one in its place, while there
  * is nothing stored; engine_renew looks.
  *
- * Changing what else: the log, the engine, and then the schema. A request that is under
- * way has the names of before or of after, and the numbers of its columns
- * either way.
+ * Changing what else: the log, the engine, and then the schema. A request that
+ * is under way has the names of before or of after, and the numbers of its
+ * columns either way.
  *
  * With a data directory every edit is in the log before the schema that has
  * it is published, so before any change that rests on it, and is synced before
