@@ -292,15 +292,17 @@ END_TEST
 START_TEST(test_changed_default)
 {
     apply(&schema, "add column board more max=8 hint=8");
+    apply(&schema, "add column board most max=9 hint=8");
     learn();
     ck_assert(reshard_lines_learnt(&lines));
-    apply(&schema, "change column board dot name=spot default=5");
+    apply(&schema, "change column board more name=spot default=5");
     payload_len = entry_put_counter(payload, counter_of(schema, "board"), 60);
     ck_assert_str_eq(take(),
-        "change column board dot name=spot default=5\nadd counter board\r\n"
+        "change column board more name=spot default=5\nadd counter board\r\n"
         "add column board bid hint=64 max=64 default=0 primarykey\r\n"
-        "add column board spot hint=7 max=40 default=5 suffix=d\r\n"
-        "add column board more hint=8 max=8 default=0\r\n|");
+        "add column board dot hint=7 max=40 default=3 suffix=d\r\n"
+        "add column board spot hint=8 max=8 default=5\r\n"
+        "add column board most hint=8 max=9 default=0\r\n|");
 }
 END_TEST
 
