@@ -69,10 +69,15 @@
     X(ABOUT_SOURCE,                                                           \
         "members=about cannot be marked or followed, see members=exact")      \
     X(CHANGE_OPTIONS,                                                         \
-        "name=, suffix=, max=, hint=, flags= and memory= can be changed")     \
+        "name=, suffix=, max=, hint=, default=, flags= and memory= can be "   \
+        "changed")                                                            \
     X(CHANGE_DEFAULT,                                                         \
-        "a default cannot be changed, what is stored counts from it: add a "  \
-        "column")                                                             \
+        "a default can be changed while the counter has no records and no "   \
+        "segments: add a column, copy, and drop this one")                    \
+    X(CHANGE_FIXED,                                                           \
+        "a default can be changed where it and all columns behind are "       \
+        "numbers that no other is about: add a column, copy, and drop this "  \
+        "one")                                                                \
     X(CHANGE_KEY, "a primary key cannot be changed")                          \
     X(CHANGE_WIDTH,                                                           \
         "max= and hint= can be changed of a number that no mark is about")    \

@@ -254,12 +254,26 @@ add_change(struct reshard_lines *lines, const struct schema_edit *change)
     buf_add_text(&lines->text, "\n");
 }
 
+/* What a column of now was; NULL: it is new. One edit does not drop and add: it
+ * has given a column that stands in the place of another one a new serial, with
+ * its default. */
+static const struct schema_column *
+column_before(const struct schema_counter *was,
+    const struct schema_counter *now, unsigned i, bool is_one_edit)
+{
+    const struct schema_column *column =
+        schema_column_of(was, now->column[i].serial);
+    return column == NULL && is_one_edit && was->n_columns == now->n_columns
+        ? &was->column[i]
+        : column;
+}
+
 /* The lines by which what old has of a counter becomes what it is now, of what
  * both have: the new group would take a column with a new name for another
  * one. */
 static void
 add_changes(struct reshard_lines *lines, const struct schema *old,
-    const struct schema_counter *now)
+    const struct schema_counter *now, bool is_one_edit)
 {
     const struct schema_counter *was = counter_in(old, now->serial);
     struct schema_edit add = {.op = SCHEMA_ADD_COUNTER, .counter = *now};
@@ -272,7 +286,7 @@ add_changes(struct reshard_lines *lines, const struct schema *old,
     }
     for (unsigned i = 0; i < now->n_columns; i++) {
         const struct schema_column *column =
-            schema_column_of(was, now->column[i].serial);
+            column_before(was, now, i, is_one_edit);
         if (column != NULL &&
             schema_change_of(now, column, &now->column[i], &change)) {
             add_change(lines, &change);
@@ -289,13 +303,14 @@ change_counter(struct reshard_lines *lines, const struct entry *entry)
     const char *name = entry->counter.name.text;
     for (unsigned i = old == NULL ? 0 : old->n_columns; i-- > 0;) {
         const struct schema_column *column = &old->column[i];
-        if (schema_column_of(&entry->counter, column->serial) == NULL) {
+        if (old->n_columns != entry->counter.n_columns &&
+            schema_column_of(&entry->counter, column->serial) == NULL) {
             buf_addf(&lines->text, "drop column %s %s %s\n", name,
                 column->name.text, column->name.text);
         }
     }
     if (old != NULL) {
-        add_changes(lines, lines->schema, &entry->counter);
+        add_changes(lines, lines->schema, &entry->counter, true);
     }
     if (!restore(lines, entry)) {
         return false;
@@ -365,7 +380,7 @@ reshard_lines_learnt(struct reshard_lines *lines)
          i++) {
         const struct schema_counter *it = schema_counter_at(lines->schema, i);
         if (it != NULL && it->members_of == 0) {
-            add_changes(lines, lines->known, it);
+            add_changes(lines, lines->known, it, false);
         }
     }
     schema_destroy(&lines->known);

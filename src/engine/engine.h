@@ -92,6 +92,16 @@ void engine_destroy(struct engine **engine);
  * (then nothing has changed; a drop never fails for a counter that exists). */
 int engine_define(struct engine *engine, const struct schema_counter *counter);
 
+/* As engine_define of a counter that is there and has no records, of which some
+ * columns have other serials than before and nothing else is dropped: no number
+ * is stored in these from a moment on at which the counter had no records and
+ * nothing covered it. log_fn is called in between, without a lock, once nothing
+ * can fail any more. Requests that know the old serials find those columns gone
+ * from then on, and for a moment where it is refused. 0 or ERR_CHANGE_DEFAULT
+ * (there is something, all is as it was), ERR_NO_MEMORY, ERR_HOT_FULL. */
+int engine_renew(struct engine *engine, const struct schema_counter *counter,
+    void (*log_fn)(void *context), void *context);
+
 /* Forgets the counter in slot with all its records. */
 void engine_undefine(struct engine *engine, unsigned slot);
 

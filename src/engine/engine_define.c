@@ -245,6 +245,21 @@ make_view(struct engine *engine, const struct schema_counter *from,
     return err;
 }
 
+/* A copy of old without columns. */
+static void
+leave_out(const struct view *old, uint32_t columns, struct view *without)
+{
+    *without = *old;
+    without->columns &= ~columns;
+    without->members &= ~columns;
+    without->counted &= ~columns;
+    for (uint32_t left = columns; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+        without->column[i] = (struct column){0};
+        without->pairs[i] = 0;
+    }
+}
+
 /* A slot is to be used by another column: whoever knew the old one must not
  * write there any more, and its numbers must be gone, before the new one is
  * published. */
@@ -260,16 +275,7 @@ vacate(struct engine *engine, struct counter *counter, uint32_t columns)
             return err;
         }
         struct view *without = block;
-        *without = *old;
-        without->columns &= ~columns;
-        without->members &= ~columns;
-        without->counted &= ~columns;
-        for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
-            if ((columns >> i & 1) != 0) {
-                without->column[i] = (struct column){0};
-                without->pairs[i] = 0;
-            }
-        }
+        leave_out(old, columns, without);
         publish(engine, counter, without);
     }
     return clear(engine, counter, columns);
@@ -354,6 +360,104 @@ engine_define(struct engine *engine, const struct schema_counter *from)
 
 err_after_view:
     pool_give_block(&engine->pool, view, sizeof *view);
+    return err;
+}
+
+/* True where the counter has a record, or something covers what may have a
+ * number of these columns of view. */
+static bool
+holds_something(struct engine *engine, const struct schema_counter *from,
+    const struct view *view, uint32_t columns)
+{
+    const struct counter *counter = engine__counter(engine, from->slot);
+    const struct engine_cover *cover = engine->cover;
+    bool any = false;
+    for (unsigned i = 0; !any && i < engine->n_shards; i++) {
+        shard__lock(&engine->shard[i]);
+        any = counter->ranges[i].n_live != 0;
+        for (uint32_t left = columns; cover != NULL && !any && left != 0;
+             left &= left - 1) {
+            /* relaxed: only who defines changes it */
+            uint32_t serial =
+                atomic_load_explicit(&view->column[__builtin_ctz(left)].serial,
+                    memory_order_relaxed);
+            any = cover->column_fn(cover, from->slot, i, serial);
+        }
+        shard__unlock(&engine->shard[i]);
+    }
+    return any;
+}
+
+/* Publishes without, of which renewed columns are gone. Nobody stores there any
+ * more, so what is found then is all there will be. 0, or was is published
+ * again. */
+static int
+close_renewed(struct engine *engine, const struct schema_counter *from,
+    uint32_t renewed, struct view *without, struct view *was)
+{
+    struct counter *counter = engine__counter(engine, from->slot);
+    int err = 0;
+    publish(engine, counter, without);
+    if (holds_something(engine, from, was, renewed)) {
+        err = ERR_CHANGE_DEFAULT;
+    } else {
+        err = clear(engine, counter, renewed);
+        /* of records that are deleted; it may be in use again */
+        counter->dirty &= ~renewed;
+    }
+    if (err != 0) {
+        publish(engine, counter, was);
+    }
+    return err;
+}
+
+static int
+take_views(struct engine *engine, const struct schema_counter *from,
+    struct view *view[3])
+{
+    void *block[2];
+    int err = make_view(engine, from, &view[0]);
+    for (unsigned i = 0; err == 0 && i < 2; i++) {
+        err = pool_take_block(
+            &engine->pool, sizeof(struct view), POOL_UPDATE, &block[i]);
+        view[i + 1] = err == 0 ? block[i] : NULL;
+    }
+    return err;
+}
+
+int
+engine_renew(struct engine *engine, const struct schema_counter *from,
+    void (*log_fn)(void *context), void *context)
+{
+    struct counter *counter = engine__counter(engine, from->slot);
+    struct view *view[3] = {NULL, NULL, NULL}; /* to be, without, as it was */
+    ASSERT(counter != NULL && counter__view(counter) != NULL);
+    int err = take_views(engine, from, view);
+    if (err == 0) {
+        const struct view *old = counter__view(counter);
+        uint32_t renewed = dropped_columns(old, view[0]);
+        ASSERT((renewed & ~view[0]->columns) == 0);
+        leave_out(old, renewed, view[1]);
+        *view[2] = *old;
+        err = holds_something(engine, from, old, renewed)
+            ? ERR_CHANGE_DEFAULT
+            : prepare(engine, counter, from, old->columns | counter->dirty);
+        if (err == 0) {
+            err = close_renewed(engine, from, renewed, view[1], view[2]);
+            view[1] = NULL;
+            view[2] = err == 0 ? view[2] : NULL;
+        }
+    }
+    if (err == 0) {
+        log_fn(context);
+        publish(engine, counter, view[0]);
+        view[0] = NULL;
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        if (view[i] != NULL) {
+            pool_give_block(&engine->pool, view[i], sizeof *view[i]);
+        }
+    }
     return err;
 }
 

@@ -60,7 +60,7 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
       "[exptime=refuse|ignore] [maxjump=N] [cold=oldest|quietest] "           \
       "[cold_after=N]")                                                       \
     X("change column COUNTER NAME [name=NEW] [suffix=NAME] [max=BITS] "       \
-      "[hint=BITS] [flags=N] [memory=BYTES]")                                 \
+      "[hint=BITS] [default=N] [flags=N] [memory=BYTES]")                     \
     X("drop column COUNTER NAME NAME   (the name twice, to confirm)")         \
     X("drop counter NAME NAME")                                               \
     X("show counters")                                                        \

@@ -5,8 +5,15 @@
  * nothing but a schema has (numbers are stored under serials, and marks, lists
  * and counts point by them); a max that grows, since it only bounds what may
  * come; a hint, which tables that are made later begin with; flags, and the
- * options of a counter. A default is not: numbers are stored as distances from
- * it. Neither is cold=never, which says that nothing is in segments.
+ * options of a counter. cold=never is not, which says that nothing is in
+ * segments.
+ *
+ * A default is changed only of a counter that has no records, which whoever
+ * applies the edit sees to: numbers are stored as distances from it. The column
+ * becomes another one, with a serial of its own, so that nothing that was
+ * stored once, in an image, a segment or the log, is taken for a distance from
+ * the new one. Serials grow from column to column: those behind it get new ones
+ * too. So all of these are to be numbers that nothing points to.
  *
  * A mark has the widths of what it is about, which may be in another counter:
  * such a number keeps its widths, for an edit is of one counter. */
@@ -45,6 +52,9 @@ set_column(struct schema_column *column, const struct schema_edit *edit)
     if (changes(edit, SCHEMA_CHANGES_FLAGS)) {
         column->flags = edit->column.flags;
     }
+    if (changes(edit, SCHEMA_CHANGES_DEFAULT)) {
+        column->default_value = edit->column.default_value;
+    }
     if (changes(edit, SCHEMA_CHANGES_MEMORY)) {
         column->memory = edit->column.memory;
     }
@@ -76,6 +86,22 @@ is_free(const struct schema *old, const struct schema_counter *counter,
         (target.column == column && !target.is_unread);
 }
 
+/* True where column, and all columns behind it, can get new serials. */
+static bool
+can_be_renewed(const struct schema *old, const struct schema_counter *counter,
+    const struct schema_column *column)
+{
+    for (; column < &counter->column[counter->n_columns]; column++) {
+        if (column->kind != SCHEMA_NUMBER ||
+            schema__is_source(old, column->serial, SCHEMA_MARK, NULL) ||
+            schema__is_source(old, column->serial, SCHEMA_FOLLOWS, NULL) ||
+            schema_is_counted(counter, column)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int
 check_column(const struct schema *old, const struct schema_counter *counter,
     const struct schema_edit *edit)
@@ -105,6 +131,13 @@ check_column(const struct schema *old, const struct schema_counter *counter,
     }
     if (next.hint_bits > next.max_bits) {
         return ERR_BAD_HINT;
+    }
+    if (next.default_value > schema_column_max(&next)) {
+        return ERR_BAD_DEFAULT;
+    }
+    if (next.default_value != column->default_value &&
+        !can_be_renewed(old, counter, column)) {
+        return ERR_CHANGE_FIXED;
     }
     return is_free(old, counter, column, &next.name) &&
             (next.suffix.len == 0 ||
@@ -187,6 +220,8 @@ schema__change(struct schema *schema, struct schema_counter *counter,
     const struct schema_edit *edit)
 {
     const struct schema_column *column;
+    uint64_t default_value;
+    unsigned place;
 
     if (edit->op == SCHEMA_CHANGE_COUNTER) {
         change_counter(schema, counter, edit);
@@ -195,7 +230,14 @@ schema__change(struct schema *schema, struct schema_counter *counter,
     ASSERT(edit->op == SCHEMA_CHANGE_COLUMN);
     column = schema__column_named(counter, &edit->column.name);
     ASSERT(column != NULL); /* as it was checked */
-    set_column(&counter->column[column - counter->column], edit);
+    place = (unsigned)(column - counter->column);
+    default_value = column->default_value;
+    set_column(&counter->column[place], edit);
+    if (column->default_value != default_value) {
+        for (; place < counter->n_columns; place++) {
+            counter->column[place].serial = ++schema->last_serial;
+        }
+    }
 }
 
 static bool
@@ -295,6 +337,9 @@ schema_change_of(const struct schema_counter *counter,
     }
     if (column->flags != want->flags) {
         change->changes |= SCHEMA_CHANGES_FLAGS;
+    }
+    if (column->default_value != want->default_value) {
+        change->changes |= SCHEMA_CHANGES_DEFAULT;
     }
     if (column->memory != want->memory) {
         change->changes |= SCHEMA_CHANGES_MEMORY;

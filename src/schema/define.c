@@ -16,7 +16,7 @@
  *   change counter NAME [absent=] [overflow=] [exptime=] [maxjump=]
  *                       [cold=] [cold_after=]
  *   change column COUNTER NAME [name=NEW] [suffix=S] [max=N] [hint=N]
- *                              [flags=N] [memory=BYTES]
+ *                              [default=N] [flags=N] [memory=BYTES]
  *   drop column COUNTER NAME NAME
  *   drop counter NAME NAME
  *
@@ -667,7 +667,8 @@ changes_of(const struct options *options, unsigned *n)
         {SCHEMA_OPTION_max, SCHEMA_CHANGES_MAX},
         {SCHEMA_OPTION_hint, SCHEMA_CHANGES_HINT},
         {SCHEMA_OPTION_flags, SCHEMA_CHANGES_FLAGS},
-        {SCHEMA_OPTION_memory, SCHEMA_CHANGES_MEMORY}};
+        {SCHEMA_OPTION_memory, SCHEMA_CHANGES_MEMORY},
+        {SCHEMA_OPTION_default, SCHEMA_CHANGES_DEFAULT}};
     uint32_t changes = 0;
 
     for (size_t i = 0; i < sizeof changeable / sizeof changeable[0]; i++) {
@@ -714,6 +715,10 @@ parse_changed_numbers(
         err = parse_number(options, SCHEMA_OPTION_flags, 0, UINT32_MAX,
             ERR_BAD_FLAGS, &flags);
     }
+    if (err == 0) {
+        err = parse_number(options, SCHEMA_OPTION_default, 0, UINT64_MAX,
+            ERR_BAD_DEFAULT, &column->default_value);
+    }
     if (err == 0 && options->given[SCHEMA_OPTION_memory]) {
         err = parse_memory(options, &column->memory);
     }
@@ -746,9 +751,6 @@ parse_change_column(
     }
     if (err != 0) {
         return err;
-    }
-    if (options.given[SCHEMA_OPTION_default]) {
-        return ERR_CHANGE_DEFAULT;
     }
     out->changes = changes_of(&options, &n);
     if (n == 0 || n < n_words - 2) {

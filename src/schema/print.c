@@ -262,6 +262,9 @@ add_changed_attributes(struct buf *out, const struct schema_edit *change)
     if ((change->changes & SCHEMA_CHANGES_MAX) != 0) {
         add_number(out, SCHEMA_OPTION_max, column->max_bits);
     }
+    if ((change->changes & SCHEMA_CHANGES_DEFAULT) != 0) {
+        add_number(out, SCHEMA_OPTION_default, column->default_value);
+    }
     if ((change->changes & SCHEMA_CHANGES_MEMORY) != 0) {
         add_memory(out, column->memory);
     }

@@ -272,7 +272,8 @@ enum {
     SCHEMA_CHANGES_MAX = 4,
     SCHEMA_CHANGES_HINT = 8,
     SCHEMA_CHANGES_FLAGS = 16,
-    SCHEMA_CHANGES_MEMORY = 32
+    SCHEMA_CHANGES_MEMORY = 32,
+    SCHEMA_CHANGES_DEFAULT = 64
 };
 
 /* One change of the schema, made by schema_edit_parse. */
@@ -316,7 +317,7 @@ struct schema_word {
  * ERR_NO_FOLLOWED; of members ERR_MEMBERS_OPTIONS, ERR_MEMBERS_MAX,
  * ERR_MEMBERS_BITS, ERR_NOT_MEMBERS, ERR_BAD_COUNTS, ERR_ABOUT_MEMORY,
  * ERR_ABOUT_ERROR, ERR_ABOUT_MAX, ERR_NOT_ABOUT; of a change
- * ERR_CHANGE_OPTIONS, ERR_CHANGE_DEFAULT. */
+ * ERR_CHANGE_OPTIONS. */
 int schema_edit_parse(enum schema_edit_op op, const struct schema_word *word,
     size_t n_words, struct schema_edit *out);
 
@@ -326,7 +327,8 @@ int schema_edit_parse(enum schema_edit_op op, const struct schema_word *word,
  * ERR_TOO_MANY_COLUMNS; of a counter whose ids are names ERR_NAMES_ORDER,
  * ERR_NAMES_KIND, ERR_NAMES_SOURCE; of a mark or a list ERR_BAD_SOURCE,
  * ERR_NO_FOLLOWED, ERR_SOURCE_KIND, ERR_ABOUT_SOURCE, ERR_FOLLOW_COLD; of a
- * change ERR_CHANGE_KEY, ERR_CHANGE_WIDTH, ERR_CHANGE_DOWN, ERR_BAD_HINT,
+ * change ERR_CHANGE_KEY, ERR_CHANGE_WIDTH, ERR_CHANGE_FIXED, ERR_BAD_DEFAULT,
+ * ERR_CHANGE_DOWN, ERR_BAD_HINT,
  * ERR_NOT_ABOUT, ERR_CHANGE_COLD, ERR_CHANGE_MEMBERS, ERR_COLD_AFTER,
  * ERR_IN_USE; of members ERR_BAD_COUNTS,
  * ERR_TOO_MANY_COUNTERS where none is left for their pairs;

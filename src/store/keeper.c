@@ -15,9 +15,12 @@
  * nobody, and after it, when the engine refuses all changes of the number that
  * are not of a member. What has come between the two has the edit taken back.
  *
- * Changing: the log, the engine, and then the schema. A request that is under
- * way has the names of before or of after, and the numbers of its columns
- * either way.
+ * Changing a default: the column becomes another one in its place, while there
+ * is nothing stored; engine_renew looks.
+ *
+ * Changing what else: the log, the engine, and then the schema. A request that
+ * is under way has the names of before or of after, and the numbers of its
+ * columns either way.
  *
  * With a data directory every edit is in the log before the schema that has
  * it is published, so before any change that rests on it, and is synced before
@@ -214,6 +217,48 @@ keeper__follow_abouts(struct keeper *keeper, const struct schema *schema)
     return keeper->abouts == NULL ? 0 : abouts_follow(keeper->abouts, schema);
 }
 
+/* True where the edit gives columns of its counter new serials. */
+static bool
+renews(struct keeper *keeper, const struct schema *next,
+    const struct schema_edit *edit)
+{
+    const struct schema_counter *counter = counter_of(next, edit);
+    return counter->n_columns > 0 &&
+        counter->column[counter->n_columns - 1].serial >
+        schema_last_serial(keeper__current(keeper));
+}
+
+struct renewal {
+    struct keeper *keeper;
+    const struct schema_edit *edit;
+    const struct schema *next;
+    uint64_t *seq;
+};
+
+static void
+log_renewal(void *context)
+{
+    const struct renewal *it = context;
+    *it->seq = log_edit(it->keeper, it->next, it->edit, 0);
+}
+
+/* A default: the engine sees to it that nothing is stored that counts from the
+ * old one. */
+static int
+do_renew(struct keeper *keeper, const struct schema_edit *edit,
+    struct schema *next, uint64_t *seq)
+{
+    struct renewal renewal = {keeper, edit, next, seq};
+    int err = engine_renew(
+        keeper->engine, counter_of(next, edit), log_renewal, &renewal);
+    if (err != 0) {
+        schema_destroy(&next);
+        return err;
+    }
+    keeper__publish(keeper, next);
+    return 0;
+}
+
 /* What a counter or a column is. The log has it before the engine takes larger
  * numbers: replay refuses what is above the max of the counter by then. The
  * engine lacks memory: the log has the counter as it was again. */
@@ -350,7 +395,8 @@ do_edit(struct keeper *keeper, const struct store_edit *call, uint64_t *seq)
     }
     if (edit->op == SCHEMA_CHANGE_COUNTER ||
         edit->op == SCHEMA_CHANGE_COLUMN) {
-        return do_change(keeper, edit, next, seq);
+        return renews(keeper, next, edit) ? do_renew(keeper, edit, next, seq)
+                                          : do_change(keeper, edit, next, seq);
     }
     return do_drop(keeper, edit, next, seq);
 }

@@ -378,6 +378,79 @@ START_TEST(test_members_not_counted_before)
 }
 END_TEST
 
+/* A default is another one once nothing is stored; what knew the column of
+ * before is gone then. */
+START_TEST(test_default)
+{
+    struct rig rig;
+    rig_init(&rig);
+    declare(&rig);
+    ck_assert_int_eq(edit_now(&rig, "add column w c"), 0);
+    struct cell_key a = find(&rig, "a"), b = find(&rig, "b"),
+                    c = find(&rig, "c");
+    change_all(&rig, a, CHANGE_SET, 3, 0);
+    const struct schema *old = atomic_load(&rig.schema);
+    ck_assert_int_eq(
+        edit_now(&rig, "change column w b default=6"), ERR_CHANGE_DEFAULT);
+    ck_assert_ptr_eq(atomic_load(&rig.schema), old);
+    expect_now(&rig, a, CELL_SET, 3);
+    change_all(&rig, b, CHANGE_SET, 9, 0);
+    expect_now(&rig, b, CELL_SET, 9);
+    change_all(&rig, a, CHANGE_DELETE, 0, 0);
+    change_all(&rig, b, CHANGE_SET, 5, 0); /* its default */
+    ck_assert_int_eq(edit_now(&rig, "change column w b default=6"), 0);
+    expect_now(&rig, b, CELL_GONE, 0);
+    change_all(&rig, c, CHANGE_SET, 1, ERR_GONE);
+    expect_now(&rig, a, CELL_DEFAULT, 0);
+    b = find(&rig, "b");
+    expect_now(&rig, b, CELL_DEFAULT, 6);
+    expect_now(&rig, find(&rig, "c"), CELL_DEFAULT, 0);
+    change_all(&rig, b, CHANGE_INCR, 2, 0);
+    expect_now(&rig, b, CELL_SET, 8);
+    ck_assert_int_eq(edit_now(&rig, "change column w b default=6"), 0);
+    expect_now(&rig, b, CELL_SET, 8);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* Fails the n-th allocation of a change of a default. */
+static bool
+fail_in_default(size_t n)
+{
+    struct rig rig;
+    rig_init(&rig);
+    declare(&rig);
+    struct cell_key b = find(&rig, "b");
+    change_all(&rig, b, CHANGE_SET, 9, 0);
+    change_all(&rig, b, CHANGE_DELETE, 0, 0);
+    arm(&rig, n, n);
+    int err = edit_now(&rig, "change column w b default=6");
+    disarm(&rig);
+    bool has_failed = rig.fault.failures > 0;
+    ck_assert(err == 0 || (has_failed && err == ERR_NO_MEMORY));
+    if (err != 0) {
+        expect_now(&rig, b, CELL_DEFAULT, 5);
+        change_all(&rig, b, CHANGE_SET, 9, 0);
+        expect_now(&rig, b, CELL_SET, 9);
+        change_all(&rig, b, CHANGE_DELETE, 0, 0);
+        ck_assert_int_eq(edit_now(&rig, "change column w b default=6"), 0);
+    }
+    expect_now(&rig, find(&rig, "b"), CELL_DEFAULT, 6);
+    rig_fini(&rig);
+    return has_failed;
+}
+
+START_TEST(test_default_out_of_memory)
+{
+    size_t n = 1;
+    while (fail_in_default(n)) {
+        n++;
+    }
+    /* a schema, three views */
+    ck_assert_uint_gt(n, 4);
+}
+END_TEST
+
 /* Fails the n-th allocation of an edit that adds members. */
 static bool
 fail_in_members(size_t n)
@@ -511,7 +584,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_add, test_drop, test_item_of_that_name,
+    const TTest *const tests[] = {test_add, test_drop, test_default,
+        test_default_out_of_memory, test_item_of_that_name,
         test_add_out_of_memory, test_change_out_of_memory,
         test_another_after_failed_add, test_drop_out_of_memory,
         test_drop_counter_out_of_memory, test_members_not_counted_before,

@@ -287,6 +287,25 @@ START_TEST(test_changed)
 }
 END_TEST
 
+/* A default is changed there too, if it can be; the columns behind are not
+ * dropped, though they have other serials. */
+START_TEST(test_changed_default)
+{
+    apply(&schema, "add column board more max=8 hint=8");
+    apply(&schema, "add column board most max=9 hint=8");
+    learn();
+    ck_assert(reshard_lines_learnt(&lines));
+    apply(&schema, "change column board more name=spot default=5");
+    payload_len = entry_put_counter(payload, counter_of(schema, "board"), 60);
+    ck_assert_str_eq(take(),
+        "change column board more name=spot default=5\nadd counter board\r\n"
+        "add column board bid hint=64 max=64 default=0 primarykey\r\n"
+        "add column board dot hint=7 max=40 default=3 suffix=d\r\n"
+        "add column board spot hint=8 max=8 default=5\r\n"
+        "add column board most hint=8 max=9 default=0\r\n|");
+}
+END_TEST
+
 /* Dropped while nobody read the log: the next source does not tell of them, and
  * what the log says of their serials later is not known. */
 START_TEST(test_dropped_unseen)
@@ -530,6 +549,7 @@ main(void)
     tcase_add_test(tcase, test_numbers);
     tcase_add_test(tcase, test_schema);
     tcase_add_test(tcase, test_changed);
+    tcase_add_test(tcase, test_changed_default);
     tcase_add_test(tcase, test_dropped_unseen);
     tcase_add_test(tcase, test_guard);
     tcase_add_test(tcase, test_moved);

@@ -18,7 +18,9 @@ static const struct parsed parsed[] = {
     {ERR_CHANGE_OPTIONS, "change column u n primarykey"},
     {ERR_CHANGE_OPTIONS, "change column u n max=8 marks=m"},
     {ERR_CHANGE_OPTIONS, "change column u n member=20"},
-    {ERR_CHANGE_DEFAULT, "change column u n default=0"},
+    {0, "change column u n default=18446744073709551615"},
+    {ERR_BAD_DEFAULT, "change column u n default=18446744073709551616"},
+    {ERR_BAD_DEFAULT, "change column u n default="},
     {ERR_BAD_OPTION, "change column u n name=a name=b"},
     {ERR_BAD_OPTION, "change column u n what=8"},
     {ERR_BAD_NAME, "change column u n name="},
@@ -69,6 +71,12 @@ START_TEST(test_what_edits_are_refused)
         {ERR_CHANGE_WIDTH, "change column board dot hint=8"},
         {ERR_CHANGE_WIDTH, "change column user at_seen max=64"},
         {ERR_CHANGE_WIDTH, "change column user feed hint=0"},
+        /* something is about these, or behind them */
+        {ERR_CHANGE_FIXED, "change column author posts default=1"},
+        {ERR_CHANGE_FIXED, "change column board dot default=1"},
+        {ERR_CHANGE_FIXED, "change column user at_num default=1"},
+        {ERR_CHANGE_FIXED, "change column user at_seen default=1"},
+        {ERR_CHANGE_KEY, "change column user uid default=1"},
         {ERR_NAME_TAKEN, "change column author posts name=user"},
         {ERR_NAME_TAKEN, "change column author posts name=aid"},
         {ERR_NAME_TAKEN, "change column author posts name=at"},
@@ -170,6 +178,45 @@ START_TEST(test_widths_and_flags)
 }
 END_TEST
 
+/* A column that gets another default is another one, as are those behind it:
+ * serials grow from column to column. */
+START_TEST(test_defaults)
+{
+    struct schema *schema = full_schema();
+    struct schema_counter want;
+    uint32_t last;
+    apply(&schema, "add counter tag");
+    apply(&schema, "add column tag tid primarykey");
+    apply(&schema, "add column tag a");
+    apply(&schema, "add column tag b max=8 default=9");
+    apply(&schema, "add column tag c");
+    want = *counter_of(schema, "tag");
+    last = schema_last_serial(schema);
+    ck_assert(is_same(schema, "change column tag b default=9"));
+    ck_assert_int_eq(
+        try(&schema, "change column tag b default=256"), ERR_BAD_DEFAULT);
+    want.column[1].default_value = 255;
+    want.column[1].serial = last + 1;
+    want.column[2].serial = last + 2;
+    change(&schema, "change column tag b default=255", "tag", &want);
+    ck_assert_uint_eq(schema_last_serial(schema), last + 2);
+    name(&want.column[2].name, "e");
+    want.column[2].default_value = UINT64_C(1) << 32;
+    want.column[2].max_bits = 33;
+    want.column[2].serial = last + 3;
+    change(&schema, "change column tag c name=e max=33 default=4294967296",
+        "tag", &want);
+    /* the index has it under its new serial */
+    ck_assert_uint_eq(found(schema, "e").column->serial, last + 3);
+    apply(&schema, "add column tag seen marks=a unread=una");
+    ck_assert_int_eq(
+        try(&schema, "change column tag e default=0"), ERR_CHANGE_FIXED);
+    apply(&schema, "drop column tag seen seen");
+    apply(&schema, "change column tag e default=0");
+    schema_destroy(&schema);
+}
+END_TEST
+
 /* Pairs have the options of the counter that has their column. */
 START_TEST(test_options)
 {
@@ -223,8 +270,10 @@ START_TEST(test_what_change_there_is)
         {"add column board other primarykey", NULL},
         {"add column board dot hint=8 max=41 default=3 flags=2",
             "change column board dot hint=8 max=41 suffix=dot flags=2"},
-        {"add column board dot hint=7 max=40 default=4 suffix=d", NULL},
-        {"add column board dot hint=8 max=40 default=4 suffix=d", NULL},
+        {"add column board dot hint=7 max=40 default=4 suffix=d",
+            "change column board dot default=4"},
+        {"add column board dot hint=8 max=40 default=4 suffix=d",
+            "change column board dot hint=8 default=4"},
         {"add column board new", NULL},
         {"add column user feed suffix=f flags=7 follows=posts",
             "change column user feed flags=7"},
@@ -252,6 +301,6 @@ main(void)
 {
     const TTest *const tests[] = {test_what_words_are_refused,
         test_what_edits_are_refused, test_names, test_widths_and_flags,
-        test_options, test_what_change_there_is};
+        test_defaults, test_options, test_what_change_there_is};
     return run_tests("schema_change", tests, COUNT_OF(tests));
 }
