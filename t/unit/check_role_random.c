@@ -60,7 +60,7 @@ static const struct {
     {ROLE_RULE_NEED, 1},
     {ROLE_RULE_VOTERS, 27},
     {ROLE_RULE_BOTH, 815},
-    {ROLE_RULE_CARRY, 1079},
+    {ROLE_RULE_CARRY, 2422},
     {ROLE_RULE_RETRY, 345},
     {ROLE_RULE_PROMISES, 15},
     {ROLE_RULE_DOUBTFUL, 20},
@@ -100,6 +100,32 @@ START_TEST(test_etcd)
 }
 END_TEST
 
+/* Where a group had no primary for most of a world many changes wait for it: it
+ * is well soon, and then they have their turns. */
+static const unsigned many_wait[] = {5141446, 5175618, 5178906, 5247058};
+
+START_TEST(test_many_wait)
+{
+    struct world_result result;
+
+    world_run(many_wait[_i], &result);
+    ck_assert_str_eq(result.wrong, "");
+}
+END_TEST
+
+/* But it is found where nobody reaches anybody in the end. */
+START_TEST(test_never_well)
+{
+    static const char wrong[] = "all is not well";
+    struct world_result result;
+
+    world_stays_parted(true);
+    world_run(many_wait[_i], &result);
+    ck_assert_int_eq(strncmp(result.wrong, wrong, sizeof wrong - 1), 0);
+    world_stays_parted(false);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -110,6 +136,8 @@ main(void)
     tcase_add_loop_test(tcase, test_seeds, 0, PARTS);
     tcase_add_test(tcase, test_rules);
     tcase_add_test(tcase, test_etcd);
+    tcase_add_loop_test(tcase, test_many_wait, 0, (int)COUNT_OF(many_wait));
+    tcase_add_loop_test(tcase, test_never_well, 0, (int)COUNT_OF(many_wait));
     suite_add_tcase(suite, tcase);
     return run_suite(suite);
 }

@@ -154,8 +154,7 @@ world_run(uint64_t seed, struct world_result *result)
         }
         if (world->now > next_look_us) {
             next_look_us += 100000;
-            if (world__is_well() ||
-                world->now > world->faults_us + HEALED_US) {
+            if (world__is_well() || world->now > world->well_us) {
                 break;
             }
         }

@@ -30,6 +30,9 @@ void world_without(uint64_t rules);
 /* etcd does not compare the term when voters are written. */
 void world_etcd_forgets(bool forgets);
 
+/* The network is not healed in the end: nobody reaches anybody. */
+void world_stays_parted(bool stays);
+
 void world_run(uint64_t seed, struct world_result *result);
 
 #endif

@@ -123,7 +123,7 @@ world__ask_etcd(struct node *node, enum etcd_what what, unsigned lease,
         .lease = lease,
         .sent_us = world__clock(node),
         .order = *order};
-    struct event *event = world__push(500000, EV_LATE, self);
+    struct event *event = world__push(ANSWER_US, EV_LATE, self);
 
     event->of.request = request;
     node->open[what] = request.number;
@@ -136,8 +136,9 @@ world__ask_etcd(struct node *node, enum etcd_what what, unsigned lease,
     if (!world->cut[self][ETCD] && !world__chance(1)) {
         uint64_t delay = 1000 + world__below(6000);
 
-        delay +=
-            world->is_delayed && world__chance(10) ? world__below(4000000) : 0;
+        delay += world->is_delayed && world__chance(10)
+            ? world__below(ETCD_LATE_US)
+            : 0;
         event = world__push(delay, EV_ETCD, ETCD);
         event->from = self;
         event->next = node->life;

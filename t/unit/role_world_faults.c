@@ -4,6 +4,8 @@
 
 #include "wal/seq.h"
 
+static bool stays_parted;
+
 struct node *
 world__primary(void)
 {
@@ -44,16 +46,54 @@ change(struct node *node, uint32_t op)
     world__turn(node);
 }
 
+static bool
+is_asked(const struct node *node, uint32_t op)
+{
+    for (unsigned i = 0; i < node->n_wait; i++) {
+        if (node->wait[i].op == op) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Each time one that is not answered, nor asked for there already: so that they
+ * take no longer than there are of them. In no order. */
+static void
+ask_rest(struct node *node)
+{
+    uint32_t n, first;
+
+    while (world->lost_from <= world->n_ops &&
+        world->is_acked[world->lost_from]) {
+        world->lost_from++;
+    }
+    n = world->n_ops + 1 - world->lost_from;
+    first = n == 0 ? 0 : (uint32_t)world__below(n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t op = world->lost_from + (first + i) % n;
+
+        if (!world->is_acked[op] && !is_asked(node, op)) {
+            change(node, op);
+            return;
+        }
+    }
+}
+
 void
 world__client(void)
 {
     struct node *node = world__primary();
 
-    world__push(30000, EV_CLIENT, WORLD_NODES);
+    world__push(CLIENT_US, EV_CLIENT, WORLD_NODES);
     if (node == NULL) {
         return;
     }
-    if (!world->is_healed && world->n_ops + 1 < OPS_MAX) {
+    if (world->is_healed) {
+        ask_rest(node);
+        return;
+    }
+    if (world->n_ops + 1 < OPS_MAX) {
         change(node, ++world->n_ops);
     }
     for (unsigned n = 0; n < 10 && world->lost_from <= world->n_ops; n++) {
@@ -92,6 +132,10 @@ void
 world__heal(void)
 {
     memset(world->cut, 0, sizeof world->cut);
+    for (unsigned i = 0; i < world->n && world->is_healed && stays_parted;
+         i++) {
+        part(quorum_bit(i));
+    }
 }
 
 static struct node *
@@ -188,9 +232,17 @@ world__fault(void)
 }
 
 void
+world_stays_parted(bool stays)
+{
+    stays_parted = stays;
+}
+
+void
 world__end_faults(void)
 {
     world->is_healed = true;
+    world->well_us = world->now + HEALED_US +
+        (uint64_t)(world->n_ops + 1 - world->lost_from) * CLIENT_US;
     world__heal();
     for (unsigned i = 0; i < world->n; i++) {
         if (!world->node[i].is_up) {

@@ -55,6 +55,7 @@ world__give_up(const struct node *node, uint64_t term)
         if (world->is_acked[op] && node->at_op[op] == 0) {
             world->is_acked[op] = false;
             world->result->n_given_up++;
+            world->well_us += CLIENT_US; /* it is asked for again */
             if (op < world->lost_from) {
                 world->lost_from = op;
             }

@@ -19,7 +19,16 @@ enum {
     TTL_US = 3000000,
     MARGIN_US = 300000,
     LAG_US = 1500000,
-    HEALED_US = 25000000 /* so long until all is well again */
+    CLIENT_US = 30000,      /* a change is asked for */
+    ETCD_LATE_US = 4000000, /* what it is asked for is done up to so late */
+    ANSWER_US = 500000,     /* what was not answered for so long is not */
+    /* one that fails at its very end, and the rest behind it */
+    CANDIDACY_US = ROLE_DELAY_US + ROLE_LATER_US + ROLE_ORDERED_US +
+        3 * ROLE_CANDIDATE_US + ANSWER_US + ROLE_REST_US * 3 / 2,
+    /* so long until a group is well again: a key that is kept late lasts as
+     * long as a lease; then one candidacy may fail and the
+     * next one take as long */
+    HEALED_US = ETCD_LATE_US + TTL_US + 2 * CANDIDACY_US
 };
 
 struct entry {
@@ -161,6 +170,8 @@ struct world {
     uint64_t forced_term; /* the last one that was begun by force */
     uint64_t power_us;
     uint64_t faults_us; /* until then there are faults */
+    uint64_t well_us;   /* then all is to be well: the group by its rules, and
+                         * each change has had its turn */
     bool is_healed, is_delayed;
     bool is_eager; /* nobody asks first: so there are more candidates */
     bool has_force;
