@@ -424,29 +424,29 @@ END_TEST
  * while a reader may have it. */
 START_TEST(test_lost_again)
 {
-    enum { NAMES = 1000 };
+    enum { FEW = 1000 };
     struct rig rig;
     struct qsbr_reader reader;
     uint32_t number, again;
     bool is_new;
     rig_init(&rig);
     qsbr_register(&rig.qsbr, &reader);
-    for (unsigned i = 0; i < NAMES; i++) {
+    for (unsigned i = 0; i < FEW; i++) {
         ck_assert_int_eq(add(&rig, i, &number, &is_new), 0);
     }
     ck_assert(dict_remove(rig.dict, number));
     dict_collect(rig.dict);
-    ck_assert_int_eq(add(&rig, NAMES, &again, &is_new), 0);
+    ck_assert_int_eq(add(&rig, FEW, &again, &is_new), 0);
     ck_assert_uint_eq(again, number);
     qsbr_online(&rig.qsbr, &reader);
     rig.account.limit_bytes = 1;
-    for (unsigned i = 0; i < NAMES / 2; i++) {
+    for (unsigned i = 0; i < FEW / 2; i++) {
         ck_assert(dict_remove(rig.dict, find(&rig, i)));
     }
     ck_assert_uint_gt(dict_sums(rig.dict).lost, 0);
     ck_assert(dict_remove(rig.dict, number));
     rig.account.limit_bytes = 400000;
-    ck_assert_int_eq(add(&rig, NAMES + 1, &again, &is_new), 0);
+    ck_assert_int_eq(add(&rig, FEW + 1, &again, &is_new), 0);
     ck_assert_uint_ne(again, number);
     qsbr_offline(&reader);
     dict_verify(rig.dict);
