@@ -180,7 +180,7 @@ static const struct diff_case diffs[] = {
     {BASE,
         "add counter c cold=never\nadd column c id hint=9 primarykey\n"
         "add column c a max=7\nadd column c b max=33 default=1\n",
-        "", "", "", 4, false},
+        "", "change column c b max=33 default=1\n", "", 3, false},
     {BASE,
         "add counter c\nadd column c id primarykey\nadd column c n\n"
         "add column c a max=8\nadd column c b\n",
