@@ -93,14 +93,9 @@ answer(struct floor *floor, int fd)
     if (n < 0 && errno == EAGAIN) {
         return;
     }
-    const char *bytes = floor->in;
-    const char *end = bytes + (n > 0 ? n : 0);
     buf_clear(&floor->out);
-    while (bytes < end &&
-        (bytes = memchr(bytes, '\n', (size_t)(end - bytes))) != NULL) {
-        bytes++;
-        floor_replies_add(&floor->replies, &floor->out);
-    }
+    floor_replies_lines(
+        &floor->replies, floor->in, n > 0 ? (size_t)n : 0, &floor->out);
     if (floor->out.failed || floor->out.len > OUT_BYTES_MAX) {
         fail("a client asks for too much at once");
     }

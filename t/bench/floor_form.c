@@ -85,6 +85,18 @@ floor_replies_add(struct floor_replies *replies, struct buf *out)
     buf_add(out, reply->data, reply->len);
 }
 
+void
+floor_replies_lines(struct floor_replies *replies, const char *bytes,
+    size_t len, struct buf *out)
+{
+    const char *end = bytes + len;
+    while (bytes < end &&
+        (bytes = memchr(bytes, '\n', (size_t)(end - bytes))) != NULL) {
+        bytes++;
+        floor_replies_add(replies, out);
+    }
+}
+
 static void
 help(void)
 {

@@ -40,4 +40,8 @@ void floor_replies_init(
 /* Appends the next one. */
 void floor_replies_add(struct floor_replies *replies, struct buf *out);
 
+/* One for each newline in what was read. */
+void floor_replies_lines(struct floor_replies *replies, const char *bytes,
+    size_t len, struct buf *out);
+
 #endif

@@ -142,13 +142,8 @@ give_back(struct floor *floor, unsigned id)
 static void
 answer(struct floor *floor, int fd, const char *bytes, size_t len)
 {
-    const char *end = bytes + len;
     size_t at = floor->out.len;
-    while (bytes < end &&
-        (bytes = memchr(bytes, '\n', (size_t)(end - bytes))) != NULL) {
-        bytes++;
-        floor_replies_add(&floor->replies, &floor->out);
-    }
+    floor_replies_lines(&floor->replies, bytes, len, &floor->out);
     if (floor->out.failed || floor->out.len > OUT_BYTES_MAX) {
         fail("clients ask for too much at once");
     }
