@@ -108,25 +108,35 @@ put_members(
 
 /* Writes an entry of what the first of n writes, and maybe some behind it, have
  * become to out, and returns its length. *n_taken: how many are in it.
- * *id_before: the id before (entry_put_columns), and afterwards. In place: for
- * each record of a primary's log, which are whole. */
+ * *before: the record that the same append has before it, NULL for none, and
+ * afterwards its last one. Records are short only where they are whole: others
+ * would win little, and older programs could not read the log. In place: for each record of a primary's log, which
+ * are whole. */
 static inline __attribute__((always_inline)) size_t
-put_entry(uint8_t *out, const struct engine_write *write, size_t n,
-    const uint64_t **id_before, size_t *n_taken)
+put_entry(const struct durable *durable, uint8_t *out,
+    const struct engine_write *write, size_t n,
+    const struct engine_write **before, size_t *n_taken)
 {
+    const struct engine_write *last = *before;
     if (__builtin_expect(n >= 2 && is_of_member(write), 0)) {
         size_t len = put_members(out, write, n, n_taken);
-        *id_before = &write[*n_taken - 2].id;
+        *before = &write[*n_taken - 2];
         return len;
     }
     *n_taken = 1;
     if (write->n == 0) { /* of a number that was done, and changed nothing */
         return 0;
     }
-    size_t len = entry_put_columns(
-        out, write->id, write->n, write->serial, write->value, *id_before);
-    *id_before = &write->id;
-    return len;
+    *before = write;
+    if (durable->config.has_whole_records) {
+        return entry_put_record(out, write->id, write->n, write->serial,
+            write->value,
+            last == NULL
+                ? NULL
+                : &(struct entry_before){last->id, last->n, last->serial});
+    }
+    return entry_put_columns(out, write->id, write->n, write->serial,
+        write->value, last == NULL ? NULL : &last->id);
 }
 
 /* Records of several cells, and members. Its frame is large, and each page of
@@ -137,13 +147,13 @@ log_records(
 {
     uint8_t entries[ENGINE_WRITES_MAX * ENTRY_CELLS_BYTES_MAX];
     struct wal_row row[ENGINE_WRITES_MAX];
-    const uint64_t *id_before = NULL;
+    const struct engine_write *before = NULL;
     size_t len = 0;
     ASSERT(n <= ENGINE_WRITES_MAX);
     for (size_t i = 0; i < n;) {
         size_t n_taken, at = len;
-        len +=
-            put_entry(entries + len, &write[i], n - i, &id_before, &n_taken);
+        len += put_entry(
+            durable, entries + len, &write[i], n - i, &before, &n_taken);
         for (size_t end = i + n_taken; i < end; i++) {
             row[i] =
                 (struct wal_row){write[i].id, (uint32_t)at, write[i].counter};
@@ -160,15 +170,15 @@ log_numbered(
     struct durable *durable, const struct engine_write *write, size_t n)
 {
     uint8_t entries[ENGINE_WRITES_MAX * WRITE_BYTES_MAX];
-    const uint64_t *id_before = NULL;
+    const struct engine_write *before = NULL;
     size_t len = 0;
     for (size_t i = 0, n_taken; i < n; i += n_taken) {
         if (write[i].producer != 0) {
             len += entry_put_number(entries + len, write[i].producer,
                 write[i].shard, write[i].number);
         }
-        len +=
-            put_entry(entries + len, &write[i], n - i, &id_before, &n_taken);
+        len += put_entry(
+            durable, entries + len, &write[i], n - i, &before, &n_taken);
     }
     ASSERT(len <= sizeof entries);
     return wal_append(durable->wal, entries, len);

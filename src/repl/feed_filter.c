@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Goes through a payload once. An entry of cells is looked at up to its id, and
- * then only for its length; one that stays is copied but for the id, which is
- * told as near the one before it in what is sent, where that is shorter:
+/* Goes through a payload once. An entry of cells that stays is written anew:
+ * its id is told as near the one before it in what is sent, where that is
+ * shorter, and its columns are told where they are not those before it there:
  *
- *   in:    | a, 3 cells | b, 1 cell | number | c, 2 cells |
- *   out:   | a, 3 cells |             number | c, 2 cells |   b is not of it
+ *   in:    | a, 3 cells | b, 1 cell | number | c, the same column |
+ *   out:   | a, 3 cells |             number | c, 1 cell |   b is not of it
  *
  * So what is written is not longer than what was read: the distance over what
- * was left out is no longer than all of that.
+ * was left out is no longer than all of that, and columns that are told here
+ * were told by something that was left out.
  *
  * What can go wrong: bytes that are no entries, of which a checksum held. */
 #include "repl/feed_filter.h"
@@ -30,12 +31,12 @@ _Static_assert((int)FEED_FILTER_MORE >= (int)ENTRY_CELLS_BYTES_MAX &&
 /* A payload under way. */
 struct pass {
     struct feed_filter *filter;
-    const uint8_t *at, *end;
-    uint64_t id;            /* that what was read last is near */
+    struct entry_reader in; /* not used for parts of entries of members */
     uint8_t *out, *out_end; /* out_end: less FEED_FILTER_MORE */
     uint64_t out_id;        /* that what was written last was of */
-    bool has_out_id;
-    struct entry entry; /* of about */
+    unsigned n_out_columns; /* of that; 0: nothing was written yet */
+    uint32_t out_serial[SCHEMA_COLUMNS_MAX];
+    struct entry entry;
 };
 
 void
@@ -139,38 +140,40 @@ is_of_no_id(const struct feed_filter *filter, uint64_t serial)
     return at < filter->n_pairs && filter->pairs[at] == serial;
 }
 
-/* An entry of cells, behind its first byte. */
-static int
-take_cells(struct pass *pass, unsigned head)
+/* What is written last has these columns, and that id. */
+static inline void
+has_written(struct pass *pass, uint64_t id, unsigned n, const uint32_t *serial)
 {
-    unsigned n = head >> ENTRY_KIND_BITS;
-    const uint8_t *cells, *first;
-    uint64_t id, serial;
-
-    if (n < 1 || n > SCHEMA_COLUMNS_MAX ||
-        !bytes_get_number(&pass->at, pass->end, &id)) {
-        return ERR_CORRUPT;
-    }
-    if ((head & KIND_MASK) == ENTRY_CELLS_NEAR) {
-        id = pass->id + bytes_unzigzag(id);
-    }
-    pass->id = id;
-    cells = first = pass->at;
-    if (!skip_numbers(&pass->at, pass->end, 2 * n)) {
-        return ERR_CORRUPT;
-    }
-    if (!owns_has(pass->filter->owns, id)) {
-        return 0;
-    }
-    if (n == 1 && bytes_get_number(&first, pass->end, &serial) &&
-        is_of_no_id(pass->filter, serial)) {
-        return 0;
-    }
-    pass->out += entry__put_head(
-        pass->out, id, n, pass->has_out_id ? &pass->out_id : NULL);
-    copy(pass, cells, pass->at);
     pass->out_id = id;
-    pass->has_out_id = true;
+    pass->n_out_columns = n;
+    for (unsigned i = 0; i < n; i++) {
+        pass->out_serial[i] = serial[i];
+    }
+}
+
+/* An entry of cells: short ones stay short, where they may. */
+static int
+take_cells(struct pass *pass)
+{
+    const struct entry_cells *cells = &pass->entry.cells;
+    bool is_short = *pass->in.at >> ENTRY_KIND_BITS > SCHEMA_COLUMNS_MAX;
+    struct entry_before before = {
+        pass->out_id, pass->n_out_columns, pass->out_serial};
+    bool has_before = before.n > 0;
+
+    if (!entry_next(&pass->in, &pass->entry)) {
+        return ERR_CORRUPT;
+    }
+    if (!owns_has(pass->filter->owns, cells->id) ||
+        (cells->n == 1 && is_of_no_id(pass->filter, cells->serial[0]))) {
+        return 0;
+    }
+    pass->out += is_short
+        ? entry_put_record(pass->out, cells->id, cells->n, cells->serial,
+              cells->value, has_before ? &before : NULL)
+        : entry_put_columns(pass->out, cells->id, cells->n, cells->serial,
+              cells->value, has_before ? &before.id : NULL);
+    has_written(pass, cells->id, cells->n, cells->serial);
     return 0;
 }
 
@@ -179,16 +182,24 @@ take_cells(struct pass *pass, unsigned head)
 static bool
 skip_members_head(struct pass *pass, unsigned head, unsigned *form)
 {
-    unsigned n;
+    struct entry_reader *in = &pass->in;
+    unsigned more = (head & ENTRY_MEMBERS_HAS_SERIAL) != 0;
+    uint64_t serial;
 
-    if (pass->at == pass->end) {
+    if (in->at == in->end) {
         return false;
     }
-    *form = *pass->at++;
-    n = 1 + (*form & ((1U << ENTRY_MEMBERS_CELL_BITS) - 1));
-    n += (head & ENTRY_MEMBERS_HAS_SERIAL) != 0;
-    n += (*form & ENTRY_MEMBERS_HAS_VALUE) != 0;
-    return skip_numbers(&pass->at, pass->end, n);
+    *form = *in->at++;
+    in->n_columns = 1 + (*form & ((1U << ENTRY_MEMBERS_CELL_BITS) - 1));
+    for (unsigned i = 0; i < in->n_columns; i++) {
+        if (!bytes_get_number(&in->at, in->end, &serial) || serial == 0 ||
+            serial > UINT32_MAX) {
+            return false;
+        }
+        in->serial[i] = (uint32_t)serial;
+    }
+    more += (*form & ENTRY_MEMBERS_HAS_VALUE) != 0;
+    return skip_numbers(&in->at, in->end, more);
 }
 
 /* One of its changes, of n cells. *is_kept: it was written. */
@@ -199,24 +210,23 @@ take_member(struct pass *pass, unsigned n, size_t pair_bytes, bool is_first,
     const uint8_t *values;
     uint64_t id;
 
-    if (!bytes_get_number(&pass->at, pass->end, &id)) {
+    if (!bytes_get_number(&pass->in.at, pass->in.end, &id)) {
         return false;
     }
-    id = is_first ? id : pass->id + bytes_unzigzag(id);
-    pass->id = id;
-    values = pass->at;
-    if (!skip_numbers(&pass->at, pass->end, n) ||
-        (size_t)(pass->end - pass->at) < pair_bytes) {
+    id = is_first ? id : pass->in.id + bytes_unzigzag(id);
+    pass->in.id = id;
+    values = pass->in.at;
+    if (!skip_numbers(&pass->in.at, pass->in.end, n) ||
+        (size_t)(pass->in.end - pass->in.at) < pair_bytes) {
         return false;
     }
-    pass->at += pair_bytes;
+    pass->in.at += pair_bytes;
     *is_kept = owns_has(pass->filter->owns, id);
     if (*is_kept) {
         pass->out += bytes_put_varint_wide(
             pass->out, is_first_out ? id : bytes_zigzag(id - pass->out_id));
-        copy(pass, values, pass->at);
-        pass->out_id = id;
-        pass->has_out_id = true;
+        copy(pass, values, pass->in.at);
+        has_written(pass, id, n, pass->in.serial);
     }
     return true;
 }
@@ -226,7 +236,7 @@ take_member(struct pass *pass, unsigned n, size_t pair_bytes, bool is_first,
 static int
 take_members(struct pass *pass, unsigned head)
 {
-    const uint8_t *second = pass->at;
+    const uint8_t *second = pass->in.at;
     uint8_t *out = pass->out;
     unsigned n_changes = head >> ENTRY_KIND_BITS & ENTRY_MEMBERS_MAX;
     unsigned form, n_kept = 0;
@@ -235,7 +245,7 @@ take_members(struct pass *pass, unsigned head)
         return ERR_CORRUPT;
     }
     pass->out++;
-    copy(pass, second, pass->at);
+    copy(pass, second, pass->in.at);
     for (unsigned i = 0; i < n_changes; i++) {
         bool is_kept;
 
@@ -257,11 +267,16 @@ take_members(struct pass *pass, unsigned head)
     return 0;
 }
 
-/* Room for a copy of an entry that is read up to there? */
-static inline bool
-has_room(const struct pass *pass, const uint8_t *end)
+/* Copies an entry, from there to where the reader is. False: it is longer than
+ * any that has room. */
+static bool
+copy_entry(struct pass *pass, const uint8_t *from)
 {
-    return end - pass->at <= pass->out_end - pass->out + FEED_FILTER_MORE;
+    if (pass->in.at - from > pass->out_end - pass->out + FEED_FILTER_MORE) {
+        return false;
+    }
+    copy(pass, from, pass->in.at);
+    return true;
 }
 
 /* Members of about: those that stay, as one entry; or all of it, where that
@@ -271,12 +286,12 @@ has_room(const struct pass *pass, const uint8_t *end)
 static int
 take_about(struct pass *pass)
 {
-    struct entry_reader reader = {.at = pass->at, .end = pass->end};
+    const uint8_t *from = pass->in.at;
     struct entry_about *about = &pass->entry.about;
     uint8_t kept[ENTRY_ABOUT_BYTES_MAX];
     unsigned n_kept = 0;
 
-    if (!entry_next(&reader, &pass->entry) || !has_room(pass, reader.at)) {
+    if (!entry_next(&pass->in, &pass->entry)) {
         return ERR_CORRUPT;
     }
     for (unsigned i = 0; i < about->n; i++) {
@@ -287,16 +302,15 @@ take_about(struct pass *pass)
         }
     }
     about->n = n_kept;
-    if (n_kept > 0) {
-        size_t len = entry_put_about(kept, about);
-
-        if (len <= (size_t)(reader.at - pass->at)) {
-            copy(pass, kept, kept + len);
-        } else {
-            copy(pass, pass->at, reader.at);
-        }
+    if (n_kept == 0) {
+        return 0;
     }
-    pass->at = reader.at;
+    size_t len = entry_put_about(kept, about);
+    if (len > (size_t)(pass->in.at - from) ||
+        (ptrdiff_t)len > pass->out_end - pass->out + FEED_FILTER_MORE) {
+        return copy_entry(pass, from) ? 0 : ERR_CORRUPT;
+    }
+    copy(pass, kept, kept + len);
     return 0;
 }
 
@@ -304,18 +318,16 @@ take_about(struct pass *pass)
 static int
 take_other(struct pass *pass)
 {
-    struct entry_reader reader = {.at = pass->at, .end = pass->end};
-    struct entry entry;
+    const uint8_t *from = pass->in.at;
+    const struct entry *entry = &pass->entry;
 
-    if (!entry_next(&reader, &entry) || !has_room(pass, reader.at)) {
+    if (!entry_next(&pass->in, &pass->entry) ||
+        (entry->kind != ENTRY_TERM && entry->kind != ENTRY_NAME &&
+            !copy_entry(pass, from))) {
         return ERR_CORRUPT;
     }
-    if (entry.kind != ENTRY_TERM && entry.kind != ENTRY_NAME) {
-        copy(pass, pass->at, reader.at);
-    }
-    pass->at = reader.at;
-    return entry.kind == ENTRY_COUNTER
-        ? feed_filter_know(pass->filter, &entry.counter)
+    return entry->kind == ENTRY_COUNTER
+        ? feed_filter_know(pass->filter, &entry->counter)
         : 0;
 }
 
@@ -324,23 +336,21 @@ feed_filter_run(struct feed_filter *filter, const uint8_t *payload, size_t len,
     uint8_t *out, size_t *n)
 {
     struct pass pass = {.filter = filter,
-        .at = payload,
-        .end = payload + len,
+        .in = {.at = payload, .end = payload + len},
         .out = out,
         .out_end = out + len};
     int err = 0;
 
-    while (err == 0 && pass.at < pass.end) {
-        unsigned head = *pass.at, kind = head & KIND_MASK;
+    while (err == 0 && pass.in.at < pass.in.end) {
+        unsigned head = *pass.in.at, kind = head & KIND_MASK;
 
         if (pass.out > pass.out_end) { /* no log of ours has that */
             return ERR_CORRUPT;
         }
         if (kind == ENTRY_CELLS || kind == ENTRY_CELLS_NEAR) {
-            pass.at++;
-            err = take_cells(&pass, head);
+            err = take_cells(&pass);
         } else if (kind == ENTRY_MEMBERS) {
-            pass.at++;
+            pass.in.at++;
             err = take_members(&pass, head);
         } else if (head == ENTRY_ABOUT) {
             err = take_about(&pass);

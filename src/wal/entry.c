@@ -21,7 +21,8 @@ enum {
 };
 
 _Static_assert((int)ENTRY_TERM <= KIND_MASK, "a kind has three bits");
-_Static_assert(SCHEMA_COLUMNS_MAX <= UINT8_MAX >> KIND_BITS,
+_Static_assert((int)ENTRY_SHORT == (int)SCHEMA_COLUMNS_MAX &&
+        ENTRY_SHORT + ENTRY_SHORT_MAX == UINT8_MAX >> KIND_BITS,
     "the number of cells has the rest of the byte");
 _Static_assert(BYTES_VARINT_MAX == 10, "as in ENTRY_CELLS_BYTES_MAX");
 _Static_assert((int)ENTRY_MEMBERS <= KIND_MASK, "likewise");
@@ -53,20 +54,34 @@ skip_same(const uint8_t **a, const uint8_t **b)
     return true;
 }
 
+/* How many cells an entry has that says its columns by itself; 0: another
+ * one. *serials: how many of theirs it says. */
+static inline unsigned
+said_cells(unsigned head, unsigned *serials)
+{
+    unsigned kind = head & KIND_MASK, n = head >> KIND_BITS;
+
+    *serials = n <= SCHEMA_COLUMNS_MAX ? n : 1;
+    if (kind == ENTRY_MEMBERS || (kind == ENTRY_CELLS_NEAR && *serials < n)) {
+        return 0;
+    }
+    return n <= SCHEMA_COLUMNS_MAX ? n : n - ENTRY_SHORT;
+}
+
 bool
 entry__replace(uint8_t *to, const uint8_t *from)
 {
-    unsigned n = *to >> KIND_BITS;
+    unsigned serials, from_serials, n = said_cells(*to, &serials);
     const uint8_t *old = skip_number(to + 1);
     const uint8_t *new = skip_number(from + 1);
     const uint8_t *old_end = old, *new_end = new;
 
-    if (*from >> KIND_BITS != n || (*to & KIND_MASK) == ENTRY_MEMBERS ||
-        (*from & KIND_MASK) == ENTRY_MEMBERS) {
+    if (n == 0 || said_cells(*from, &from_serials) != n ||
+        from_serials != serials) {
         return false;
     }
     for (unsigned i = 0; i < n; i++) {
-        if (!skip_same(&old_end, &new_end)) {
+        if (i < serials && !skip_same(&old_end, &new_end)) {
             return false;
         }
         old_end = skip_number(old_end);
@@ -283,19 +298,45 @@ get_serial(const uint8_t **in, const uint8_t *end, uint32_t *out)
     return true;
 }
 
-static inline bool
-get_cells(const uint8_t **in, const uint8_t *end, uint64_t id_before,
-    bool is_near, struct entry_cells *out)
+/* The columns of short cells. */
+static bool
+get_short_columns(const uint8_t **in, const uint8_t *end, bool is_near,
+    const struct entry_reader *reader, struct entry_cells *out)
 {
-    uint64_t id;
+    uint32_t first;
 
-    if (out->n < 1 || out->n > SCHEMA_COLUMNS_MAX ||
-        !bytes_get_varint(in, end, &id)) {
+    if (is_near) {
+        memcpy(out->serial, reader->serial, sizeof out->serial);
+        return reader->n_columns == out->n;
+    }
+    if (!get_serial(in, end, &first) || first > UINT32_MAX - out->n) {
         return false;
     }
-    out->id = is_near ? id_before + bytes_unzigzag(id) : id;
     for (unsigned i = 0; i < out->n; i++) {
-        if (!get_serial(in, end, &out->serial[i]) ||
+        out->serial[i] = first + i;
+    }
+    return true;
+}
+
+/* Cells, behind their first byte. */
+static inline bool
+get_cells(const uint8_t **in, const uint8_t *end, unsigned head,
+    const struct entry_reader *reader, struct entry_cells *out)
+{
+    bool is_near = (head & KIND_MASK) == ENTRY_CELLS_NEAR;
+    bool is_short = head >> KIND_BITS > SCHEMA_COLUMNS_MAX;
+    uint64_t id;
+
+    out->n = (head >> KIND_BITS) - (is_short ? ENTRY_SHORT : 0);
+    if (out->n < 1 || !bytes_get_varint(in, end, &id)) {
+        return false;
+    }
+    out->id = is_near ? reader->id + bytes_unzigzag(id) : id;
+    if (is_short && !get_short_columns(in, end, is_near, reader, out)) {
+        return false;
+    }
+    for (unsigned i = 0; i < out->n; i++) {
+        if ((!is_short && !get_serial(in, end, &out->serial[i])) ||
             !bytes_get_number(in, end, &out->value[i])) {
             return false;
         }
@@ -389,6 +430,31 @@ next_part(struct entry_reader *reader, const uint8_t *at, unsigned n_parts,
     reader->n_parts = n_parts - 1;
     reader->at = at;
     return true;
+}
+
+/* The first part of an entry of members, behind its first byte. */
+static bool
+next_members(struct entry_reader *reader, const uint8_t *at, unsigned head,
+    struct entry *out)
+{
+    reader->n_columns = 0; /* its serials take the place of those */
+    if (!get_members(
+            &at, reader->end, head, &reader->members, reader->serial)) {
+        return false;
+    }
+    reader->n_columns = reader->members.n;
+    return next_part(reader, at, 2 * reader->members.n_changes, out);
+}
+
+/* What is read next may be near this record, or have its columns. */
+static inline void
+know_record(struct entry_reader *reader, const struct entry_cells *cells)
+{
+    reader->id = cells->id;
+    reader->n_columns = cells->n;
+    for (unsigned i = 0; i < cells->n; i++) {
+        reader->serial[i] = cells->serial[i];
+    }
 }
 
 static bool
@@ -597,16 +663,12 @@ entry_next(struct entry_reader *reader, struct entry *out)
     kind = head & KIND_MASK;
     if (kind == ENTRY_CELLS || kind == ENTRY_CELLS_NEAR) {
         out->kind = ENTRY_CELLS;
-        out->cells.n = head >> KIND_BITS;
-        if (!get_cells(&at, reader->end, reader->id, kind == ENTRY_CELLS_NEAR,
-                &out->cells)) {
+        if (!get_cells(&at, reader->end, head, reader, &out->cells)) {
             return false;
         }
-        reader->id = out->cells.id;
+        know_record(reader, &out->cells);
     } else if (kind == ENTRY_MEMBERS) {
-        return get_members(
-                   &at, reader->end, head, &reader->members, reader->serial) &&
-            next_part(reader, at, 2 * reader->members.n_changes, out);
+        return next_members(reader, at, head, out);
     } else {
         out->kind = (enum entry_kind)head;
         if (!get_other(&at, reader->end, out)) {

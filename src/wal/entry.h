@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* What a batch's payload is made of: entries, one behind the other
  * (doc/format-log.md). An entry says what something has become, not what was
@@ -24,7 +25,12 @@
  *   cells:   1 byte: kind in bits 0..2, number of cells (1..16) in bits 3..7
  *            varint: the id (ENTRY_CELLS), or the zigzag distance from the
  *            id of the entry before (ENTRY_CELLS_NEAR)
- *            then for each cell: varint serial of the column, varint value
+ *            then for each cell: varint serial of the column, varint value.
+ *            Where the number is 16 + n, these are n (1..15) cells, and only
+ *            the values follow: behind the serial of the first column, of
+ *            columns whose serials go up by one (ENTRY_CELLS); or at once, of
+ *            those that the record before has, which are as many
+ *            (ENTRY_CELLS_NEAR)
  *   counter: 1 byte: kind; varint: last serial given out; then the counter
  *            as it is now (schema_code.h)
  *   dropped: 1 byte: kind; varint: last serial given out; varint: serial of
@@ -82,10 +88,12 @@ enum {
     /* what a reader of this version knows: up to 7 it was a kind in files; 8
      * are all of these, what producers have seen elsewhere, and what has
      * moved; 9 are columns of about, and their members; 10 are names, and
-     * counters whose keys they are */
-    ENTRY_KIND_NEWEST = 10,
+     * counters whose keys they are; 11 are short cells */
+    ENTRY_KIND_NEWEST = 11,
     ENTRY_KIND_BITS = 3, /* of the first byte; the number of cells has the
                           * others */
+    ENTRY_SHORT = 16,    /* added to the number of cells */
+    ENTRY_SHORT_MAX = 15,
     ENTRY_MEMBERS_HAS_SERIAL = 1 << 7, /* in the first byte of members */
     ENTRY_MEMBERS_CELL_BITS = 4,       /* of the second one; the others: */
     ENTRY_MEMBERS_HAS_VALUE = 1 << 7,
@@ -147,22 +155,58 @@ struct entry_cells {
     uint64_t value[SCHEMA_COLUMNS_MAX];
 };
 
+/* A record that was written just before in the same call of wal_append. */
+struct entry_before {
+    uint64_t id;
+    unsigned n;
+    const uint32_t *serial;
+};
+
+/* The first byte, and a number. */
+static inline size_t
+entry__put_first(uint8_t *out, unsigned kind, unsigned n, uint64_t number)
+{
+    out[0] = (uint8_t)(kind | n << ENTRY_KIND_BITS);
+    return 1 + bytes_put_varint_wide(out + 1, number);
+}
+
 /* The kind and the id of n cells; see entry_put_columns. */
 static inline size_t
 entry__put_head(
     uint8_t *out, uint64_t id, unsigned n, const uint64_t *id_before)
 {
-    unsigned kind = ENTRY_CELLS;
-    if (id_before != NULL) {
-        uint64_t distance = bytes_zigzag(id - *id_before);
+    uint64_t distance = id_before == NULL ? id : bytes_zigzag(id - *id_before);
 
-        if (distance < id) {
-            id = distance;
-            kind = ENTRY_CELLS_NEAR;
-        }
+    return distance < id ? entry__put_first(out, ENTRY_CELLS_NEAR, n, distance)
+                         : entry__put_first(out, ENTRY_CELLS, n, id);
+}
+
+/* Has a record these columns, few enough to go unsaid? */
+static inline bool
+entry__has_columns(
+    const struct entry_before *before, unsigned n, const uint32_t *serial)
+{
+    return n <= ENTRY_SHORT_MAX && n == before->n &&
+        memcmp(serial, before->serial, n * sizeof *serial) == 0;
+}
+
+/* Bytes of a number. */
+static inline unsigned
+entry__bytes(uint64_t number)
+{
+    return 1 + (63 - (unsigned)__builtin_clzll(number | 1)) / 7;
+}
+
+/* Do serials go up by one, and are they few enough for the short form? */
+static inline bool
+entry__is_run(unsigned n, const uint32_t *serial)
+{
+    unsigned i = 1;
+
+    while (i < n && serial[i] == serial[0] + i) {
+        i++;
     }
-    out[0] = (uint8_t)(kind | n << ENTRY_KIND_BITS);
-    return 1 + bytes_put_varint_wide(out + 1, id);
+    return i == n && n <= ENTRY_SHORT_MAX;
 }
 
 /* Writes cells to out (room for ENTRY_HEAD_BYTES_MAX + n x
@@ -182,6 +226,34 @@ entry_put_columns(uint8_t *out, uint64_t id, unsigned n,
     return len;
 }
 
+/* As entry_put_columns, with short cells where it can be, which older programs
+ * cannot read. before: NULL for the first. */
+static inline size_t
+entry_put_record(uint8_t *out, uint64_t id, unsigned n, const uint32_t *serial,
+    const uint64_t *value, const struct entry_before *before)
+{
+    uint64_t distance =
+        before == NULL ? UINT64_MAX : bytes_zigzag(id - before->id);
+    unsigned near_bytes = entry__bytes(distance), id_bytes = entry__bytes(id);
+    size_t len;
+    ASSERT(n >= 1 && n <= SCHEMA_COLUMNS_MAX);
+    if (before != NULL && entry__has_columns(before, n, serial) &&
+        near_bytes <= id_bytes + 1) {
+        len =
+            entry__put_first(out, ENTRY_CELLS_NEAR, ENTRY_SHORT + n, distance);
+    } else if (entry__is_run(n, serial) && id_bytes + 1 < near_bytes + n) {
+        len = entry__put_first(out, ENTRY_CELLS, ENTRY_SHORT + n, id);
+        len += bytes_put_varint(out + len, serial[0]);
+    } else {
+        return entry_put_columns(
+            out, id, n, serial, value, before == NULL ? NULL : &before->id);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        len += bytes_put_varint_wide(out + len, value[i]);
+    }
+    return len;
+}
+
 /* The same for one cell. */
 static inline size_t
 entry_put_cell(uint8_t *out, uint64_t id, uint32_t serial, uint64_t value,
@@ -195,7 +267,7 @@ entry_put_cell(uint8_t *out, uint64_t id, uint32_t serial, uint64_t value,
 /* Puts the values of entry from, of cells, in the place of those of entry to,
  * of the same record, where both have the same columns in the same order and
  * their values are as long in all. False: it has changed nothing; so where one
- * of them is of members. */
+ * of them is of members, or says nothing of its columns. */
 bool entry__replace(uint8_t *to, const uint8_t *from);
 
 /* As entry_put_columns, for a counter (made, or a column added or dropped),
@@ -286,7 +358,10 @@ struct entry_reader {
     unsigned n_parts; /* that are left of it: of each change the record, then
                        * the pair; 0: `at` is in none */
     struct entry_members members;
-    uint32_t serial[SCHEMA_COLUMNS_MAX]; /* of its records' cells */
+    /* the columns of that record (of an entry of members, its records'); 0 at
+     * the start of a payload */
+    unsigned n_columns;
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
 };
 
 /* True where the reader is not at the end. */

@@ -39,6 +39,20 @@ log_make_cells(
         out, cells->id, cells->n, cells->serial, cells->value, id_before);
 }
 
+/* entry_put_record of such; before: NULL, or of the record before. */
+static inline size_t
+log_make_record(uint8_t *out, const struct entry_cells *cells,
+    const struct entry_cells *before)
+{
+    struct entry_before it = {0};
+
+    if (before != NULL) {
+        it = (struct entry_before){before->id, before->n, before->serial};
+    }
+    return entry_put_record(out, cells->id, cells->n, cells->serial,
+        cells->value, before != NULL ? &it : NULL);
+}
+
 /* Adds len zeroes, as of a file that was preallocated. No batch may follow. */
 void log_make_zeroes(struct log_make *log, size_t len);
 

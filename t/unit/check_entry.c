@@ -102,9 +102,36 @@ put_name(uint8_t *out, uint64_t *state, struct entry *entry)
         out, name->shard, name->number, name->bytes, name->len);
 }
 
+/* Short where it can be or not; of the columns of the record before, or of
+ * some that follow one another, now and then. */
+static size_t
+put_cells(uint8_t *out, uint64_t *state, struct entry *entry,
+    const struct entry_cells *before)
+{
+    struct entry_cells *cells = &entry->cells;
+    uint64_t form = random_below(state, 5);
+
+    entry->kind = ENTRY_CELLS;
+    *cells = random_cells(state, before != NULL ? before->id : 0);
+    if (form == 0) {
+        return log_make_cells(out, cells, before != NULL ? &before->id : NULL);
+    }
+    if (before != NULL && form == 1) {
+        cells->n = before->n;
+        memcpy(cells->serial, before->serial, sizeof cells->serial);
+    }
+    for (unsigned i = 1; i < cells->n && form > 2; i++) {
+        cells->serial[0] &= UINT32_MAX >> 1;
+        cells->serial[0] += cells->serial[0] == 0;
+        cells->serial[i] = cells->serial[0] + i;
+    }
+    return log_make_record(out, cells, before);
+}
+
+/* before: cells, or NULL. */
 static size_t
 put_random(uint8_t *out, uint64_t *state, struct entry *entry,
-    const uint64_t *id_before)
+    const struct entry_cells *before)
 {
     struct schema_counter counter = small_counter();
 
@@ -160,9 +187,7 @@ put_random(uint8_t *out, uint64_t *state, struct entry *entry,
         entry->term = random_term(state);
         return entry__put_term(out, &entry->term);
     default:
-        entry->kind = ENTRY_CELLS;
-        entry->cells = random_cells(state, id_before ? *id_before : 0);
-        return log_make_cells(out, &entry->cells, id_before);
+        return put_cells(out, state, entry, before);
     }
 }
 
@@ -274,26 +299,57 @@ START_TEST(test_replace)
 }
 END_TEST
 
+/* A record that is short, and the same with other values: it is replaced where
+ * it says its first column, not where it says none, which may be others. */
+START_TEST(test_replace_short)
+{
+    struct entry_cells before = {.id = 5, .n = 2, .serial = {1, 2}};
+    struct entry_cells cells = {
+        .id = 6, .n = 2, .serial = {1, 2}, .value = {300, 4}};
+    uint8_t first[3][ENTRY_CELLS_BYTES_MAX], next[2][ENTRY_CELLS_BYTES_MAX];
+    struct entry got;
+
+    (void)log_make_record(first[0], &cells, NULL);
+    (void)log_make_record(next[0], &cells, &before);
+    cells.value[1] = 5;
+    size_t len = log_make_record(first[1], &cells, NULL);
+    (void)log_make_record(next[1], &cells, &before);
+    ck_assert(!entry__replace(next[0], next[1]));
+    ck_assert(!entry__replace(next[0], first[1]));
+    ck_assert(!entry__replace(first[0], next[1]));
+    ck_assert(entry__replace(first[0], first[1]));
+    ck_assert_mem_eq(first[0], first[1], len);
+    struct entry_reader reader = {.at = first[0], .end = first[0] + len};
+    ck_assert(entry_next(&reader, &got));
+    assert_same_cells(&got.cells, &cells);
+    cells.serial[0]++;
+    cells.serial[1]++;
+    (void)log_make_record(first[2], &cells, NULL);
+    ck_assert(!entry__replace(first[0], first[2]));
+    (void)log_make_cells(first[2], &cells, NULL);
+    ck_assert(!entry__replace(first[0], first[2]));
+    ck_assert(!entry__replace(first[2], first[0]));
+}
+END_TEST
+
 START_TEST(test_round_trip)
 {
-    uint64_t state = 11, id = 0;
+    uint64_t state = 11;
     struct entry *entry = calloc(ENTRIES, sizeof *entry);
     uint8_t *bytes = malloc((size_t)ENTRIES * ENTRY_COUNTER_BYTES_MAX);
     struct entry_reader reader = {.at = bytes};
     struct entry got;
+    const struct entry_cells *before = NULL;
     size_t len = 0;
-    bool has_before = false;
 
     ck_assert(entry != NULL && bytes != NULL);
     for (size_t i = 0; i < ENTRIES; i++) {
         if (i % APPEND_EVERY == 0) {
-            has_before = false;
+            before = NULL;
         }
-        len += put_random(
-            bytes + len, &state, &entry[i], has_before ? &id : NULL);
+        len += put_random(bytes + len, &state, &entry[i], before);
         if (entry[i].kind == ENTRY_CELLS) {
-            id = entry[i].cells.id;
-            has_before = true;
+            before = &entry[i].cells;
         }
     }
     reader.end = bytes + len;
@@ -333,6 +389,38 @@ START_TEST(test_lengths)
         log_make_cells(out, &cells, NULL), ENTRY_CELLS_BYTES_MAX);
     ck_assert_uint_eq(entry_put_dropped(out, UINT32_MAX, UINT32_MAX),
         ENTRY_DROPPED_BYTES_MAX);
+}
+END_TEST
+
+/* Of three columns that follow one another: 3 bytes less where the record
+ * before has the same ones, 2 where it is the first, or too far away. */
+START_TEST(test_short_lengths)
+{
+    struct entry_cells cells = {
+        .id = 1000000, .n = 3, .serial = {5, 6, 7}, .value = {7, 300, 8}};
+    struct entry_cells before = cells;
+    uint8_t out[ENTRY_CELLS_BYTES_MAX];
+
+    ck_assert_uint_eq(log_make_cells(out, &cells, NULL), 11);
+    ck_assert_uint_eq(log_make_record(out, &cells, NULL), 9);
+    ck_assert_mem_eq(out, "\x99\xc0\x84\x3d\5\7\xac\2\x08", 9);
+    before.id = 999999;
+    ck_assert_uint_eq(log_make_record(out, &cells, &before), 6);
+    ck_assert_mem_eq(out, "\x9a\2\7\xac\2\x08", 6);
+    before.id = 3; /* the distance is the larger number, of as many bytes */
+    ck_assert_uint_eq(log_make_record(out, &cells, &before), 8);
+    before.id = UINT64_C(1) << 40;
+    ck_assert_uint_eq(log_make_record(out, &cells, &before), 9);
+    before.n = 2; /* others */
+    ck_assert_uint_eq(log_make_record(out, &cells, &before), 9);
+    cells.serial[2] = 8;
+    ck_assert_uint_eq(log_make_record(out, &cells, NULL), 11);
+    cells = (struct entry_cells){.id = 1, .n = SCHEMA_COLUMNS_MAX};
+    for (unsigned i = 0; i < cells.n; i++) {
+        cells.serial[i] = 1 + i;
+    }
+    ck_assert_uint_eq(log_make_record(out, &cells, &cells),
+        log_make_cells(out, &cells, &cells.id));
 }
 END_TEST
 
@@ -410,7 +498,7 @@ reads(const uint8_t *bytes, size_t len, struct entry *out)
     return ok;
 }
 
-enum { ENDS = 10 };
+enum { ENDS = 12 };
 
 /* One of each kind; ends[] are the lengths of all that is whole. */
 static size_t
@@ -438,6 +526,11 @@ one_of_each(uint8_t *out, size_t ends[ENDS])
     struct seen_window seen = {.high = 700, .bit = {1}};
     seen_add(&seen, 700);
     ends[9] = len += entry_put_producer_joined(out + len, 300, &seen);
+    struct entry_cells next = cells;
+    next.id++;
+    ends[10] = len += log_make_record(out + len, &next, &cells);
+    next.serial[1] = next.serial[0] + 1;
+    ends[11] = len += log_make_record(out + len, &next, NULL);
     return len;
 }
 
@@ -510,10 +603,17 @@ START_TEST(test_refused)
         {"\x1d\1\1\1\0\6\0\0\0\0\0\0\0", 13}, /* one above it */
         {"\x1d\1\1\3\0\2\0\0\0\0\0\0\0", 13}, /* a word is missing */
         {"\x01\1\1\1", 4},                    /* no cells */
-        {"\x89\1\1\1", 4},                    /* 17 cells, one there */
-        {"\x09\1\0\1", 4},                    /* serial 0 */
-        {"\x09\1\x80\x80\x80\x80\x10\1", 8},  /* serial 2^32 */
-        {"\x09\x80\0\1\1", 5},                /* a long zero */
+        {"\x8a\1\1", 3},   /* the column before, and there is none */
+        {"\x8a\1\1\1", 4}, /* likewise */
+        {"\x11\1\5\1\6\1\x8a\1\1", 9}, /* one, and there are two before */
+        {"\x09\1\5\1\x92\1\1\1", 8},   /* two, and there is one before */
+        {"\x09\1\5\1\x8a\1", 6},       /* no value */
+        {"\x91\1\5\1", 4},             /* one value, and they are two */
+        {"\x91\1\0\1\1", 5},           /* serial 0 */
+        {"\x91\1\xff\xff\xff\xff\x0f\1\1", 9}, /* serials up to 2^32 */
+        {"\x09\1\0\1", 4},                     /* serial 0 */
+        {"\x09\1\x80\x80\x80\x80\x10\1", 8},   /* serial 2^32 */
+        {"\x09\x80\0\1\1", 5},                 /* a long zero */
         {"\x04\2\0", 3},
         {"\x04\0\0", 3},
         {"\x04\2\3", 3}, /* dropped one that was never given out */
@@ -546,7 +646,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_replace, test_round_trip, test_lengths,
+    const TTest *const tests[] = {test_replace, test_replace_short,
+        test_round_trip, test_lengths, test_short_lengths,
         test_producer_lengths, test_term_lengths, test_cut, test_changed,
         test_refused};
 

@@ -25,7 +25,8 @@ struct text {
     uint8_t bytes[PAYLOAD];
     size_t len;
     uint64_t id_before;
-    bool has_id;
+    unsigned n; /* columns of that record; 0: there was none */
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
 };
 
 static uint64_t
@@ -65,21 +66,42 @@ counter_of(uint32_t serial)
     return counter;
 }
 
+/* What comes may be near this record, and have its columns. */
+static void
+know(struct text *text, uint64_t id, unsigned n, const uint32_t *serial)
+{
+    text->id_before = id;
+    text->n = n;
+    memcpy(text->serial, serial, n * sizeof *serial);
+}
+
+/* Short ones, too; some of the columns of the record before. */
 static void
 put_cells(struct text *text, uint64_t *state)
 {
-    uint32_t serial[SCHEMA_COLUMNS_MAX];
-    uint64_t value[SCHEMA_COLUMNS_MAX], id = random_id(state, text);
-    unsigned n = 1 + (unsigned)random_below(state, SCHEMA_COLUMNS_MAX);
+    struct entry_cells cells = {.id = random_id(state, text),
+        .n = 1 + (unsigned)random_below(state, SCHEMA_COLUMNS_MAX)};
+    const struct entry_before before = {
+        text->id_before, text->n, text->serial};
+    uint64_t form = random_below(state, 4);
 
-    for (unsigned i = 0; i < n; i++) {
-        serial[i] = 1 + (uint32_t)random_below(state, LATE - 1);
-        value[i] = random_number(state);
+    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+        cells.serial[i] = form == 2 && i > 0
+            ? cells.serial[0] + i
+            : 1 + (uint32_t)random_below(state, LATE - SCHEMA_COLUMNS_MAX);
+        cells.value[i] = random_number(state);
     }
-    text->len += entry_put_columns(text->bytes + text->len, id, n, serial,
-        value, text->has_id ? &text->id_before : NULL);
-    text->id_before = id;
-    text->has_id = true;
+    if (form == 3 && text->n > 0) {
+        cells.n = text->n;
+        memcpy(cells.serial, text->serial, sizeof cells.serial);
+    }
+    text->len += form > 0
+        ? entry_put_record(text->bytes + text->len, cells.id, cells.n,
+              cells.serial, cells.value, text->n > 0 ? &before : NULL)
+        : entry_put_columns(text->bytes + text->len, cells.id, cells.n,
+              cells.serial, cells.value,
+              text->n > 0 ? &text->id_before : NULL);
+    know(text, cells.id, cells.n, cells.serial);
 }
 
 static void
@@ -105,8 +127,7 @@ put_members(struct text *text, uint64_t *state)
         }
         text->len += entry_put_member(text->bytes + text->len, &members, id,
             value, pair, i == 0 ? NULL : &before);
-        text->id_before = id;
-        text->has_id = true;
+        know(text, id, members.n, serial);
     }
 }
 
@@ -131,9 +152,8 @@ put_lone(struct text *text, uint64_t *state, uint32_t serial)
     uint64_t id = random_id(state, text);
 
     text->len += entry_put_cell(text->bytes + text->len, id, serial,
-        random_number(state), text->has_id ? &text->id_before : NULL);
-    text->id_before = id;
-    text->has_id = true;
+        random_number(state), text->n > 0 ? &text->id_before : NULL);
+    know(text, id, 1, &serial);
 }
 
 static void
@@ -173,7 +193,7 @@ make(struct text *text, uint64_t *state)
 
     text->len = 0;
     text->id_before = 0;
-    text->has_id = false;
+    text->n = 0;
     if (random_below(state, 4) == 0) {
         text->len += entry__put_term(text->bytes, &term);
     }
@@ -440,7 +460,7 @@ START_TEST(test_cut)
     filter.owns = owns;
     do {
         make(&text, &state);
-    } while (text.len < 500);
+    } while (text.len < 1000);
     for (size_t cut = 0; cut <= text.len; cut++) {
         char *copy = copy_of((const char *)text.bytes, cut);
         uint8_t *out = malloc(cut + FEED_FILTER_MORE);
