@@ -49,6 +49,8 @@ class Journal:
         self.steps = []
         self.acked_at = []  # time of each acknowledged step
         self.floor = 0      # steps made durable by other means
+        self.named = set()  # cells of seen and of the first so many steps
+        self.n_named = 0
 
     @property
     def acked(self):
@@ -86,10 +88,11 @@ class Journal:
 
     def cells(self):
         """All cells that this client ever wrote."""
-        cells = set(self.seen)
-        for step in self.steps:
-            cells.update(cell for cell, _ in step)
-        return cells
+        steps = self.steps[self.n_named:]
+        for step in steps:
+            self.named.update(cell for cell, _ in step)
+        self.n_named += len(steps)
+        return set(self.named)
 
     def settle(self, found, low):
         """Compares with what was found; that is the state from now on.
@@ -101,6 +104,8 @@ class Journal:
         self.steps = []
         self.acked_at = []
         self.floor = 0
+        self.named = set(found)
+        self.n_named = 0
         return m - low
 
     def match(self, found, low):

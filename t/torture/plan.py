@@ -5,6 +5,7 @@ small counts and for t/torture/run with large ones."""
 import concurrent.futures
 import contextlib
 import errno
+import itertools
 import os
 import random
 import sys
@@ -35,6 +36,8 @@ import tap
 from disk import MIB
 
 SEED = int(os.environ.get("SEED", random.SystemRandom().randrange(10**9)))
+# One of so many things of a kind is done; 1: all.
+SHARE = int(os.environ.get("SHARE", 1))
 CHUNK = 50
 HISTORIES_CHUNK = 1000
 BY_HAND_TRIES = 4
@@ -49,6 +52,16 @@ def tell(text):
 
 def note_seed():
     tap.note("SEED=%d" % SEED)
+
+
+def share(count):
+    """How many of count things of a kind."""
+    return max(1, count // SHARE)
+
+
+def some(things):
+    """Those of a list; which, the seed says."""
+    return things[SEED % SHARE :: SHARE]
 
 
 def add_kills(count):
@@ -281,12 +294,12 @@ OUTAGES = (
 
 
 def add_outages(modes):
-    for calls, error in OUTAGES:
-        for mode in modes:
-            for ending in ("stop", "kill", "kill meanwhile"):
-                tap.add("--sync=%s: %s fail with %s for a while, then %s" % (
-                    mode, ", ".join(calls), errno.errorcode[error], ending),
-                    faults.long_fault, SEED, mode, calls, error, ending)
+    endings = ("stop", "kill", "kill meanwhile")
+    for (calls, error), mode, ending in some(
+            list(itertools.product(OUTAGES, modes, endings))):
+        tap.add("--sync=%s: %s fail with %s for a while, then %s" % (
+            mode, ", ".join(calls), errno.errorcode[error], ending),
+            faults.long_fault, SEED, mode, calls, error, ending)
     for mode in modes:
         for ending in ("stop", "kill"):
             tap.add("--sync=%s: files may not grow for a while, then %s" % (

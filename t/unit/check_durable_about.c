@@ -146,7 +146,7 @@ START_TEST(test_crashes)
 {
     const enum wal_sync modes[] = {WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
     static struct model model;
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    for (uint64_t seed = 1; seed <= SWEEP_PART(6); seed++) {
         enum wal_sync sync = modes[seed % COUNT_OF(modes)];
         start(&model, sync, seed);
         for (unsigned round = 0; round < 8; round++) {

@@ -94,6 +94,13 @@ sweep_next(unsigned n)
     return n + (n < SWEEP_FIRST ? 1 : sweep_stride());
 }
 
+/* The same where the default build always takes each. */
+static inline unsigned
+whole_next(unsigned n)
+{
+    return n + (n < SWEEP_FIRST ? 1 : SWEEP_STEP);
+}
+
 /* The same where a sanitizer takes each. */
 static inline unsigned
 long_next(unsigned n)

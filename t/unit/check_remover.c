@@ -331,7 +331,7 @@ END_TEST
 START_TEST(test_reads_that_fail)
 {
     struct rig rig;
-    for (unsigned n = 1;; n++) {
+    for (unsigned n = 1;; n = whole_next(n)) {
         begin(&rig, ID_RANDOM);
         ck_assert_int_eq(rig_seal_all(&rig), 0);
         ck_assert_int_eq(hand_over(&rig, RULE, "h:1"), 0);
@@ -358,7 +358,7 @@ END_TEST
 /* Memory for what is copied runs out at any place: it goes on a while later. */
 START_TEST(test_memory_of_copies)
 {
-    for (size_t n = 1;; n++) {
+    for (unsigned n = 1;; n = whole_next(n)) {
         struct fault_alloc fault;
         struct rig rig;
         fault_alloc_init(&fault);
