@@ -7,6 +7,7 @@
 #include "base/disk.h"
 #include "base/disk_whole.h"
 #include "base/err.h"
+#include "base/give_way.h"
 #include "cli/ask.h"
 #include "cli/backup_priv.h"
 #include "offline/data_check.h"
@@ -22,7 +23,9 @@
 enum {
     LIST_BYTES_MAX = 128 << 20,
     RATE_MB_MAX = 1000000,
+    RATE_MB_DEFAULT = 200, /* as its option says */
     MB = 1000000,
+    NICE = 19,
     TIMEOUT_MS = 30000
 };
 
@@ -289,6 +292,7 @@ backup_main(int argc, char *const argv[])
                                      .n_rows = ID_COUNT,
                                      .n_words_max = 2,
                                      .take_fn = take},
+        .rate = (uint64_t)RATE_MB_DEFAULT * MB,
         .talk = {.timeout_ms = TIMEOUT_MS, .fd = -1}};
     bool is_man;
     setup.line.context = &setup;
@@ -302,6 +306,7 @@ backup_main(int argc, char *const argv[])
         secure_fini(&setup.secure);
         return BACKUP_EXIT_USAGE;
     }
+    give_way_begin(NICE); /* the server and its clients are on this machine */
     int status =
         setup.verifies ? backup__verify(&setup) : backup__take(&setup);
     explicit_bzero(setup.login, sizeof setup.login);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads in pieces; each goes into the checksum, and into the copy where there
- * is one. The rate is kept by sleeping between pieces.
+ * is one. The rate is kept by sleeping between pieces, which are as small as
+ * base/give_way.h wants them.
  *
  * What can go wrong: the disk; a file that is shorter than it was said to be;
  * who is told by tick_fn has had enough. */
@@ -8,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/give_way.h"
 #include "wal/frame.h"
 #include "wal/names.h"
 
@@ -24,10 +26,11 @@
 #define NS_PER_S UINT64_C(1000000000)
 
 enum {
-    PIECE_BYTES = 1 << 20,
-    ENDS_BYTES = 1 << 16, /* that are compared of two files, at each end */
+    PIECE_BYTES = 1 << 17, /* some GIVE_WAY_US */
+    ENDS_BYTES = 1 << 16,  /* that are compared of two files, at each end */
     MODE = 0600,
-    SLEEP_NS_MAX = 200000000
+    SLEEP_NS_MAX = 200000000,
+    BURST_NS = 10000000
 };
 
 bool
@@ -45,7 +48,7 @@ backup_copy_init(struct backup_copy *copy)
 {
     copy->bytes = malloc(PIECE_BYTES);
     copy->sum = checksum_stream_create();
-    copy->began_ns = clock_monotonic_ns();
+    copy->due_ns = clock_monotonic_ns();
     shown_begin_bytes(&copy->shown, copy->what, 0);
     if (copy->bytes == NULL || copy->sum == NULL) {
         backup_copy_fini(copy);
@@ -78,24 +81,28 @@ backup_copy_end(struct backup_copy *copy)
     shown_end(&copy->shown);
 }
 
-/* Sleeps until what was read keeps the rate. */
+/* Sleeps until so many bytes more keep the rate. What a slow disk has taken is
+ * not caught up with, but for BURST_NS: that would be at full speed. */
 static bool
-hold_back(struct backup_copy *copy)
+hold_back(struct backup_copy *copy, size_t len)
 {
     bool goes_on = true;
-    while (goes_on && copy->rate != 0) {
-        uint64_t now_ns = clock_monotonic_ns();
-        uint64_t due_ns = copy->began_ns +
-            (uint64_t)((double)copy->read_bytes / (double)copy->rate *
-                (double)NS_PER_S);
-        if (due_ns <= now_ns) {
-            break;
-        }
-        uint64_t ns = due_ns - now_ns;
+    uint64_t now_ns = clock_monotonic_ns();
+    if (copy->rate == 0) {
+        return true;
+    }
+    if (copy->due_ns + BURST_NS < now_ns) {
+        copy->due_ns = now_ns - BURST_NS;
+    }
+    copy->due_ns +=
+        (uint64_t)((double)len / (double)copy->rate * (double)NS_PER_S);
+    while (goes_on && now_ns < copy->due_ns) {
+        uint64_t ns = copy->due_ns - now_ns;
         struct timespec time = {
             .tv_nsec = (long)(ns < SLEEP_NS_MAX ? ns : SLEEP_NS_MAX)};
         (void)nanosleep(&time, NULL);
         goes_on = copy->tick_fn == NULL || copy->tick_fn(copy);
+        now_ns = clock_monotonic_ns();
     }
     return goes_on;
 }
@@ -174,11 +181,11 @@ go_over(struct backup_copy *copy, int from, int to, const char *name,
         }
         checksum_stream_add(copy->sum, copy->bytes, len);
         at += len;
-        copy->read_bytes += len;
         copy->done_bytes += len;
         backup_copy_show(copy);
+        give_way();
         if ((copy->tick_fn != NULL && !copy->tick_fn(copy)) ||
-            !hold_back(copy)) {
+            !hold_back(copy, len)) {
             return false;
         }
     }

@@ -24,12 +24,11 @@ struct backup_copy {
     /* out: */
     uint64_t
         done_bytes; /* of all files; the caller may add what it left out */
-    uint64_t read_bytes;
     char why[BACKUP_WHY_MAX];
     /* its own: */
     uint8_t *bytes;              /* owned */
     struct checksum_stream *sum; /* owned */
-    uint64_t began_ns;
+    uint64_t due_ns;             /* when the next piece may be read */
     struct shown shown;
 };
 

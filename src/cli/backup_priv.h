@@ -34,7 +34,7 @@ enum { BACKUP_EXIT_USAGE = 2 };
         "Copy files that could be hard links to those of the data "           \
         "directory.")                                                         \
     X(rate, "rate", "MB",                                                     \
-        "Read that many megabytes a second at most (0, the default: as many " \
+        "Read that many megabytes a second at most (default 200; 0: as many " \
         "as can be).")                                                        \
     X(json, "json", "", "Say what was done as one line of JSON.")             \
     X(help, "help", "", "Say this.")

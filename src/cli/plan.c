@@ -117,6 +117,8 @@ static const struct ask_command command = {.name = "plan",
     X("disk", disk)                                                           \
     X("log_a_day", log_day)                                                   \
     X("written_a_day", written_day)                                           \
+    X("start_records", start_records)                                         \
+    X("start_changes", start_changes)                                         \
     X("start_s_least", start_s_least)                                         \
     X("start_s_most", start_s_most)
 

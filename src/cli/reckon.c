@@ -83,6 +83,8 @@ reckon(const struct reckon_question *question, struct reckon_answer *answer)
             n_hot * (with->image_bytes + hot - hot_three) * with->image_copies,
         .log = log_most,
         .log_day = question->changes * log * SECONDS_A_DAY,
+        .start_records = n_hot,
+        .start_changes = log_most / log,
         .start_s_least = n_hot / with->load_rate,
     };
     answer->memory =
@@ -90,5 +92,5 @@ reckon(const struct reckon_question *question, struct reckon_answer *answer)
     answer->disk = answer->segments + answer->images + answer->log;
     answer->written_day = answer->log_day * with->written;
     answer->start_s_most =
-        answer->start_s_least + log_most / log / with->replay_rate;
+        answer->start_s_least + answer->start_changes / with->replay_rate;
 }

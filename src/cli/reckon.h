@@ -6,7 +6,8 @@
 
 /* What so many records will take, by what was measured: doc/measurements.md has
  * where each figure comes from, and t/system/tallyctl.test measures the bytes
- * of a small server against them. Pure. */
+ * of a small server against them, and what a start of it reads. Its two rates
+ * are measured by t/bench/durability --only recovery. Pure. */
 
 /* Id, name, text, and of a record of three columns: bytes in memory, packed;
  * bytes in a segment; bytes of the log for one change, of clients that send
@@ -64,13 +65,14 @@ struct reckon_question {
 
 /* Bytes, but for the seconds. */
 struct reckon_answer {
-    double hot_record, cold_record; /* of one record */
-    double log_change;              /* of one change */
-    double hot_memory;              /* --hot-memory to be given */
-    double memory;                  /* of the process, all together */
-    double segments, images, log;   /* on the disk, at worst */
-    double disk;                    /* their sum */
-    double log_day, written_day;    /* a day */
+    double hot_record, cold_record;      /* of one record */
+    double log_change;                   /* of one change */
+    double hot_memory;                   /* --hot-memory to be given */
+    double memory;                       /* of the process, all together */
+    double segments, images, log;        /* on the disk, at worst */
+    double disk;                         /* their sum */
+    double log_day, written_day;         /* a day */
+    double start_records, start_changes; /* that a start reads, at worst */
     double start_s_least, start_s_most;
 };
 

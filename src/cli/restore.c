@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/disk.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "cli/ask.h"
 #include "cli/backup_priv.h"
 #include "offline/rewind.h"
@@ -257,19 +258,21 @@ restore(const struct backup_setup *setup)
         : backup__fail("restore", it.copy.why);
 }
 
-/* 2026-01-31T23:59:59Z */
+/* A batch, or 2026-01-31T23:59:59Z. */
 static bool
-take_time(struct backup_setup *setup, const char *text)
+take_until(struct backup_setup *setup, const char *text)
 {
     struct tm tm = {0};
     const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
     time_t time_s = end == NULL || *end != '\0' ? -1 : timegm(&tm);
-    if (time_s <= 0) {
-        return command_line_fail(&setup->line,
-            "--until is a batch, or a time like 2026-01-31T23:59:59Z");
+    if (time_s > 0) {
+        setup->until_ms = (uint64_t)time_s * MS_PER_S;
+        return true;
     }
-    setup->until_ms = (uint64_t)time_s * MS_PER_S;
-    return true;
+    return (num_parse_id(text, strlen(text), &setup->until) &&
+               setup->until > 0 && setup->until < UINT64_MAX) ||
+        command_line_fail(&setup->line,
+            "--until is a batch, or a time like 2026-01-31T23:59:59Z");
 }
 
 static bool
@@ -284,10 +287,7 @@ take(struct command_line *line, unsigned row, const char *value)
         setup->archive = value;
         return true;
     case ID_until:
-        return strchr(value, 'T') != NULL
-            ? take_time(setup, value)
-            : command_line_number(
-                  line, row, value, 1, UINT64_MAX - 1, &setup->until);
+        return take_until(setup, value);
     case ID_rate:
         return backup__take_rate(setup, row, value);
     case ID_json:

@@ -332,7 +332,7 @@ misuse(const struct work *work)
     bool is_show = strcmp(verb, "show") == 0;
     bool is_apply = strcmp(verb, "apply") == 0;
     if (!is_show && !is_apply && strcmp(verb, "diff") != 0) {
-        return "is show, diff FILE or apply FILE; see --help";
+        return "wanted is show, diff FILE or apply FILE; see --help";
     }
     if (line->n_words != (is_show ? 1 : 2)) {
         return is_show ? "show takes no file" : "name a file; see --help";

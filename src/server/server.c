@@ -188,6 +188,11 @@ reload(struct server *server, const char *signal)
     if (server->tls != NULL) { /* it logs what comes of it */
         (void)secure_reload(server->tls, &server->logger, &why);
     }
+    if (server->logger.path == NULL && server->auth == NULL &&
+        server->owning.path == NULL && server->tls == NULL) {
+        log_event(&server->logger, "server", LOG_NOTICE,
+            "%s: no option names a file that would be read anew", signal);
+    }
     buf_fini(&why);
 }
 
