@@ -289,9 +289,9 @@ START_TEST(test_no_fault)
     ck_assert_uint_eq(rig_cold_stat(&it.rig, "seal_forgotten"), IDS / 5);
     read_all(&it, false);
     raise_number(&it, &it.dot, DOT_ID, "dot", FORGET + 1);
-    raise_some(&it, 0, 1, 0); /* in memory, and nothing else has moved */
+    raise_some(&it, 0, 1, 1);
     seal(&it);
-    read_all(&it, true);
+    read_all(&it, false);
     heal(&it);
     ck_assert_int_eq(rig_close(&it.rig), 0);
     rig_fini(&it.rig);
