@@ -47,6 +47,8 @@ enum change_op {
     CHANGE_MARK_INCR, /* plus operand, not past the source */
     CHANGE_MARK_DECR,
     CHANGE_MARK_DELETE, /* no mark */
+    CHANGE_MARK_FORGET, /* no mark, only where what is stored is the operand
+                         * and counts as none, by the source; of no client */
     CHANGE_READ_ALL,    /* nothing is unread; cas is of what is */
     /* Of a member, see struct change_member: what the first seven are of a
      * number, in their order. */

@@ -3,8 +3,8 @@
  * another number; 0 is no mark. It never goes back but by MARK_DECR and
  * MARK_DELETE, and never beyond the source, so that whatever is done twice, or
  * late, comes to the same. A mark that the source has left too far behind
- * counts as none. What is unread is the distance between the two: nothing of it
- * is stored.
+ * counts as none, and MARK_FORGET takes it out. What is unread is the distance
+ * between the two: nothing of it is stored.
  *
  * The source is a column of the same record, which is read with the mark under
  * the lock, or a value that was read before: that can only hold the mark back.
@@ -152,6 +152,12 @@ move(const struct view *view, const struct change *change,
     case CHANGE_MARK_DELETE:
         *to = 0;
         return mark->stored != 0 ? 0 : ERR_NOT_FOUND;
+    case CHANGE_MARK_FORGET:
+        *to = 0;
+        return mark->stored != 0 && mark->position == 0 &&
+                mark->stored == change->operand[0]
+            ? 0
+            : ERR_NOT_FOUND;
     case CHANGE_READ_ALL:
         *to = raise(mark, mark->source);
         return unread(change, mark) != 0 ? 0 : ERR_NOT_FOUND;
@@ -195,7 +201,7 @@ change__mark(const struct view *view, struct change *change, uint64_t *code)
     ASSERT(to <= column->max);
     change->value[0] = mark_position(to, mark.source, source->forget);
     if (mark.position == 0 && to < mark.stored &&
-        change->op != CHANGE_MARK_DELETE) {
+        change->op != CHANGE_MARK_DELETE && change->op != CHANGE_MARK_FORGET) {
         to =
             mark.stored; /* forgotten: it may count again, and goes not back */
     }

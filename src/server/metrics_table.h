@@ -189,6 +189,8 @@
         "Ranges written to the cold tier.")                                   \
     X("tallyd_cold_seal_bytes", COUNTER, "", cold, "seal_bytes", ONE,         \
         "Bytes of these.")                                                    \
+    X("tallyd_cold_seal_forgotten", COUNTER, "", cold, "seal_forgotten", ONE, \
+        "Forgotten marks taken out before that (forget=).")                   \
     X("tallyd_cold_seals_pressed", COUNTER, "", cold, "seals_pressed", ONE,   \
         "Of the ranges, those written in haste.")                             \
     X("tallyd_cold_seal_all_records", GAUGE, "", cold, "seal_all_records",    \

@@ -65,6 +65,7 @@ count_change(struct session *session, const struct change *change)
         exec__count(session, METRIC_decr_hits, found);
         break;
     case CHANGE_MARK_DELETE:
+    case CHANGE_MARK_FORGET:
     case CHANGE_READ_ALL:
         count_mark(session, change);
         /* fall through */

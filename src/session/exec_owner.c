@@ -138,6 +138,7 @@ miss_of(const struct change *change)
     case CHANGE_DELETE:
     case CHANGE_CAS:
     case CHANGE_MARK_DELETE:
+    case CHANGE_MARK_FORGET:
     case CHANGE_MARK_CAS:
     case CHANGE_READ_ALL:
     case CHANGE_MEMBER_DELETE:

@@ -5,27 +5,18 @@
 #include "base/qsbr.h"
 #include "engine/engine_copy.h"
 #include "schema/schema.h"
+#include "tier/forgotten.h"
 #include "wal/wal.h"
 
 #include <stdatomic.h>
 
-/* Takes out marks that count as none (forget=), so that their memory comes
- * back: a part of the gardener. What a mark counts as does not hang on it. */
+/* Takes out marks in memory that count as none (forget=), so that it comes
+ * back: a part of the gardener. What a mark counts as does not hang on it. Of
+ * those in segments seals take care (tier/seal_forget.h). */
 
 enum {
     FORGETTER_MAGIC = 0x666f7267,
     FORGETTER_PAUSE_MS = 600000 /* between two passes */
-};
-
-/* A mark of the counter that is looked through. */
-struct forgetter_mark {
-    uint32_t serial;
-    uint8_t column; /* slot */
-    bool is_fixed;  /* source is that of one id; else of the mark's own */
-    struct schema_source source;
-    uint8_t source_column; /* slot */
-    uint64_t source_default;
-    uint64_t forget; /* > 0 */
 };
 
 /* What a forgetter is made of; all of it outlives it. */
@@ -45,10 +36,9 @@ struct forgetter {
     bool pauses; /* since paused_ms; false: no step has been made yet */
     uint64_t paused_ms;
     unsigned slot; /* of the counter, or the next one to be looked at, where */
-    unsigned n;    /* ... it has no mark: n is 0 */
-    struct forgetter_mark mark[SCHEMA_COLUMNS_MAX];
-    unsigned shard; /* in it ... */
-    uint64_t row;   /* ... the next one */
+    struct forgotten marks; /* ... it has none: n is 0 */
+    unsigned shard;         /* in it ... */
+    uint64_t row;           /* ... the next one */
     struct engine_rows rows;
     uint64_t n_forgotten; /* marks taken out since the start */
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The gardener's thread wakes every ROUND_MS and calls items_tend, engine_tend,
  * forgetter_step, name_walk_step, cold_take_out, cold_count and cold_expire. It
- * is an online reader only while it looks at the schema for marks and at names,
- * and while it deletes a batch of members in segments, so it delays no grace
- * period. On a replica it changes no records (gardener_follow). */
+ * is an online reader only while it looks at the schema for marks, at their
+ * sources and at names, and while it deletes a batch of members in segments, so
+ * it delays no grace period. On a replica it changes no records
+ * (gardener_follow). */
 #include "store/gardener.h"
 
 #include "base/assert.h"

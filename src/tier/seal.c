@@ -5,6 +5,10 @@
  *    ^              |                 |                 |
  *    +--- failure --+-----------------+-----------------+
  *
+ * What is copied is merged twice where the counter has marks with forget=: at
+ * first these are looked for and deleted (tier/seal_forget.h), then what is
+ * left is copied and written.
+ *
  * The segment has all that the engine and the older segments had of the range,
  * each record once (seal_merge__check). Its sequence numbers are not below
  * those that the seal was begun with, nor below those of the segments that it
@@ -31,6 +35,7 @@
 #include "durable/durable_owner.h"
 #include "durable/durable_position.h"
 #include "engine/engine_copy.h"
+#include "tier/seal_forget.h"
 #include "tier/seal_merge.h"
 #include "tier/states.h"
 
@@ -55,6 +60,7 @@ struct seal_work {
     struct engine_rows *rows;      /* owned; a shard each */
     struct segment_map_list *list; /* owned; what covers the range now */
     struct seal_merge merge;
+    struct seal_forget *forget;    /* owned; NULL: it is done with */
     struct segment_writer *writer; /* owned; NULL: no record so far */
     struct segment_map_file *file; /* owned reference; NULL: nothing is left */
     struct segment_map_change change;
@@ -143,6 +149,7 @@ copy_rows(struct seal_work *work)
     struct seal *seal = work->seal;
     const struct seal_range *range = &work->range;
     unsigned n = seal->n_shards;
+    ASSERT(work->rows == NULL && work->list == NULL);
     work->range.n_rows = 0;
     work->range.unreadable = 0;
     work->rows = calloc(n, sizeof *work->rows);
@@ -207,12 +214,79 @@ begin_file(struct seal_work *work)
     return segment_write_begin(&config, &work->head, &work->writer);
 }
 
+/* Begins with what has been copied. */
+static int
+begin_merge(struct seal_work *work)
+{
+    work->merge = (struct seal_merge){.engine = work->seal->engine,
+        .rows = work->rows,
+        .list = work->list,
+        .head = &work->head};
+    return seal_merge_init(&work->merge, work->seal->n_shards);
+}
+
+/* Gives up what has been copied. */
+static void
+drop_rows(struct seal_work *work)
+{
+    seal_merge_fini(&work->merge);
+    for (unsigned i = 0; work->rows != NULL && i < work->seal->n_shards; i++) {
+        engine_rows_fini(&work->rows[i]);
+    }
+    free(work->rows);
+    segment_map_list_destroy(work->list);
+    work->rows = NULL;
+    work->list = NULL;
+}
+
+/* All has been looked at for marks: begins anew, with another copy if any has
+ * been taken out. */
+static int
+end_forget(struct seal_work *work)
+{
+    uint64_t n = work->forget->n_forgotten;
+    int err = 0;
+    seal_forget_end(&work->forget);
+    durable_count(&work->seal->stats.seal_forgotten, n);
+    if (n > 0) {
+        drop_rows(work);
+        err = copy_rows(work);
+    } else {
+        seal_merge_fini(&work->merge);
+    }
+    return err == 0 ? begin_merge(work) : err;
+}
+
+/* Looks at up to n records for marks that are forgotten. What cannot be read is
+ * left to the merge that follows. */
+static int
+step_forget(struct seal_work *work, uint64_t n)
+{
+    uint64_t code[SCHEMA_COLUMNS_MAX], id;
+    bool is_end = false;
+    int err = 0;
+    for (uint64_t i = 0; i < n && err == 0 && !is_end; i++) {
+        uint64_t n_hot = work->merge.n_hot;
+        err = seal_merge_next(&work->merge, &id, code, &is_end);
+        if (err == 0 && !is_end) {
+            seal_forget_look(work->forget, &work->merge, id, code,
+                work->merge.n_hot > n_hot);
+        }
+    }
+    seal_forget_flush(work->forget);
+    err = err != 0 || is_end ? end_forget(work) : 0;
+    return err == 0 && is_stopping(work->seal) ? ERR_CLOSED : err;
+}
+
 int
 seal_step(struct seal_work *work, uint64_t n, bool *is_end)
 {
     uint64_t code[SCHEMA_COLUMNS_MAX], id;
     ASSERT(work->magic == WORK_MAGIC && work->state == SEAL_COPIED);
     *is_end = false;
+    if (work->forget != NULL) {
+        return step_forget(work, n);
+    }
     for (uint64_t i = 0; i < n; i++) {
         int err = seal_merge_next(&work->merge, &id, code, is_end);
         err = note_unreadable(work, err);
@@ -424,13 +498,9 @@ destroy(struct seal_work **out)
     struct seal_work *work = *out;
     *out = NULL;
     segment_write_abort(&work->writer);
-    seal_merge_fini(&work->merge);
-    for (unsigned i = 0; work->rows != NULL && i < work->seal->n_shards; i++) {
-        engine_rows_fini(&work->rows[i]);
-    }
-    free(work->rows);
+    seal_forget_end(&work->forget);
+    drop_rows(work);
     free(work->seq);
-    segment_map_list_destroy(work->list);
     if (work->file != NULL) {
         segment_map_file_release(work->file);
     }
@@ -459,14 +529,13 @@ begin(struct seal_work *work)
         err = copy_rows(work);
     }
     if (err == 0) {
-        work->merge = (struct seal_merge){.engine = work->seal->engine,
-            .rows = work->rows,
-            .list = work->list,
-            .head = &work->head};
-        err = seal_merge_init(&work->merge, n);
+        err = begin_merge(work);
     }
     if (err == 0) {
         move(work, SEAL_COPIED);
+    }
+    if (err == 0 && !work->range.is_urgent) {
+        seal_forget_begin(work->seal, &work->head, &work->forget);
     }
     return err;
 }
@@ -547,6 +616,7 @@ seal_run(struct seal *seal, struct seal_range *range)
     int err = seal_begin(seal, range, false, &work);
     while (err == 0 && !is_end) {
         err = seal_step(work, LOOK_EVERY, &is_end);
+        range->n_rows = work->range.n_rows;
         if (err != 0) {
             range->unreadable = work->range.unreadable;
             fail(&work, err);

@@ -14,6 +14,7 @@
     X(seal_records, "records in these segments")                              \
     X(seal_hot_records, "of these, from hot tables")                          \
     X(seal_bytes, "bytes of these segments")                                  \
+    X(seal_forgotten, "forgotten marks taken out before that (forget=)")      \
     X(seals_pressed, "ranges written in haste: memory was short")             \
     X(seals_after, "ranges written for their age alone (cold_after)")         \
     X(seal_heavy, "times an older range was passed over, which is written")   \
@@ -55,6 +56,7 @@ struct seal {
 struct seal_range {
     unsigned slot; /* of the counter */
     uint64_t first_id, last_id;
+    bool is_urgent;      /* in: memory is short, and forgotten marks stay */
     uint64_t n_rows;     /* out, of seal_run: what the engine had of it */
     uint64_t unreadable; /* out, of seal_run: the number of a segment that
                           * covers it and cannot be read, or 0 */
@@ -62,14 +64,16 @@ struct seal_range {
 
 /* Merges what the engine has of a range with the segments that cover it, into
  * one new segment, and has that cover the range. What changes meanwhile stays
- * in the engine. Takes 8 bytes a record of the engine and (1 + columns), and
- * those of segment_write_begin. Waits for the disk, and for readers; one thread
- * at a time, not an online reader. In the manifest the segment is only later.
- * 0, ERR_GONE (the counter was dropped or its columns changed: try again),
- * ERR_CLOSED (stopping), ERR_NO_MEMORY, ERR_CORRUPT (range->unreadable is
- * damaged), ERR_COLD_READ (the disk does not read it), ERR_DISK, ERR_DISK_FULL,
- * ERR_FILE_SIZE (the new one cannot be written): then nothing has changed. The
- * first two are no failures. */
+ * in the engine. Of a counter that has marks with forget=, those of the range
+ * that count as none are deleted first (tier/seal_forget.h). Takes 8 bytes a
+ * record of the engine and (1 + columns), and those of segment_write_begin.
+ * Waits for the disk, and for readers; one thread at a time, not an online
+ * reader. In the manifest the segment is only later. 0, ERR_GONE (the counter
+ * was dropped or its columns changed: try again), ERR_CLOSED (stopping),
+ * ERR_NO_MEMORY, ERR_CORRUPT (range->unreadable is damaged), ERR_COLD_READ (the
+ * disk does not read it), ERR_DISK, ERR_DISK_FULL, ERR_FILE_SIZE (the new one
+ * cannot be written): then nothing has changed but for such marks. The first
+ * two are no failures. */
 int seal_run(struct seal *seal, struct seal_range *range);
 
 /* The same in steps, on the same thread. is_slow: other ranges may be sealed

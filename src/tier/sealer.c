@@ -182,9 +182,10 @@ is_free(struct sealer *sealer)
 /* One range of a round. */
 struct turn {
     struct sealer *sealer;
-    bool is_hasty; /* what frees most goes first */
-    bool is_found; /* out: there was one */
-    int err;       /* out, of its seal */
+    bool is_hasty;  /* what frees most goes first */
+    bool is_urgent; /* nothing else is done for it */
+    bool is_found;  /* out: there was one */
+    int err;        /* out, of its seal */
     struct seal_range range;
 };
 
@@ -201,6 +202,7 @@ take_turn(void *context)
         : seal_pick__best(seal, &sealer->aside, &it->range);
     if (it->is_found) {
         ASSERT(it->range.first_id <= it->range.last_id);
+        it->range.is_urgent = it->is_urgent;
         it->err = seal_run(seal, &it->range);
         note_seal(sealer, &it->range, it->err);
     }
@@ -252,7 +254,8 @@ make_room(struct sealer *sealer)
             return false;
         }
         begin_turn(sealer, &turn);
-        if (turn.is_hasty || is_above(sealer, URGENT)) {
+        turn.is_urgent = turn.is_hasty || is_above(sealer, URGENT);
+        if (turn.is_urgent) {
             delegate_do(&sealer->hasty, take_turn, &turn);
         } else {
             take_turn(&turn);

@@ -161,8 +161,12 @@ START_TEST(test_forget)
         {CHANGE_READ_ALL, 0, 0, 40},
         {CHANGE_MARK_DECR, 10, 0, 30}, /* still one */
         {CHANGE_MARK_INCR, 1, 0, 31},
+        {CHANGE_MARK_FORGET, 31, ERR_NOT_FOUND, 31}, /* it counts */
         {CHANGE_MARK_DECR, 2, 0, 29},
         {CHANGE_MARK_ADD, 20, 0, 29}, /* forgotten, and further than that */
+        {CHANGE_MARK_FORGET, 28, ERR_NOT_FOUND, 29}, /* another one */
+        {CHANGE_MARK_FORGET, 29, 0, 0},
+        {CHANGE_MARK_FORGET, 0, ERR_NOT_FOUND, 0},
         {CHANGE_MARK_CAS, CAS(1, 38), 0, 38},
     };
     struct rig rig;
@@ -451,6 +455,13 @@ model_change(struct world *world, size_t i, const struct change *change)
         }
         to = 0;
         break;
+    case CHANGE_MARK_FORGET:
+        if (!is_old || old == 0 || old != n) {
+            return ERR_NOT_FOUND;
+        }
+        world->is_moved = true;
+        world->mark[i] = 0;
+        return 0;
     case CHANGE_READ_ALL:
         if (model_unread(world, i, position) == 0) {
             return ERR_NOT_FOUND;
@@ -485,8 +496,11 @@ random_change(
         return change;
     }
     struct change change =
-        mark_of(rig, (enum change_op)(CHANGE_MARK_SET + below(rng, 8)), i * 7,
+        mark_of(rig, (enum change_op)(CHANGE_MARK_SET + below(rng, 9)), i * 7,
             below(rng, 120));
+    if (change.op == CHANGE_MARK_FORGET && below(rng, 4) != 0) {
+        change.operand[0] = world->mark[i];
+    }
     change.cas = below(rng, 2) == 0 ? world->mark[i] + 1 : below(rng, 100);
     change.source.forget = world->forget;
     change.source.unmarked_is_none = world->is_none;

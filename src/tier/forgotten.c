@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds marks that are forgotten, and takes them out.
+ *
+ * Who looks reads records one after the other, without a lock: what it finds is
+ * a guess. The engine decides under the shard's lock (CHANGE_MARK_FORGET), by
+ * the source of the same record as it is then, or by that of a fixed id as it
+ * was read last; and only where the mark is still the one that was found. So a
+ * mark that somebody has moved stays, and so does one that counts again. */
+#include "tier/forgotten.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "engine/cell.h"
+#include "engine/cover.h"
+#include "engine/sorted.h"
+
+static void
+take_mark(struct forgotten *it, const struct schema *schema,
+    const struct schema_counter *counter, const struct schema_column *column)
+{
+    struct schema_target source;
+    if (column->kind != SCHEMA_MARK || column->forget == 0 ||
+        !schema_source(schema, counter, column, &source)) {
+        return;
+    }
+    bool of_members = source.column->kind == SCHEMA_MEMBERS;
+    if (!column->source.is_fixed && of_members) {
+        return;
+    }
+    ASSERT(it->n < SCHEMA_COLUMNS_MAX);
+    it->mark[it->n++] = (struct forgotten_mark){.serial = column->serial,
+        .column = column->slot,
+        .is_fixed = column->source.is_fixed,
+        .of_members = of_members,
+        .source_default = source.column->default_value,
+        .forget = column->forget,
+        .source = {column->source.id, source.column->serial,
+            source.counter->slot, source.column->slot},
+        .pairs_serial = of_members ? schema_pairs_serial(source.column) : 0,
+        .pairs = source.column->pairs,
+        .member_bits = source.column->member_bits};
+}
+
+void
+forgotten_take(struct forgotten *it, struct engine *engine,
+    const struct schema *schema, const struct schema_counter *counter)
+{
+    *it = (struct forgotten){.engine = engine};
+    if (counter == NULL) {
+        return;
+    }
+    it->slot = counter->slot;
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        take_mark(it, schema, counter, &counter->column[i]);
+    }
+}
+
+/* The largest of the members that have that number; 0 where they are not
+ * known. */
+static uint64_t
+largest_of(const struct forgotten *it, const struct forgotten_mark *mark,
+    uint64_t number)
+{
+    const struct sorted_key key = {.id = mark->source.id,
+        .number = number,
+        .serial = mark->pairs_serial,
+        .pairs = mark->pairs,
+        .bits = mark->member_bits};
+    struct sorted_pin pin;
+    uint64_t largest = 0;
+    if (engine_pin(it->engine, &key, &pin)) {
+        largest = sorted_largest(&pin);
+        engine_unpin(it->engine, &pin);
+    }
+    return largest;
+}
+
+static uint64_t
+fixed_source(const struct forgotten *it, const struct forgotten_mark *mark)
+{
+    struct engine_found found;
+    uint64_t value;
+    uint8_t state;
+    engine_look(it->engine, &mark->source, 1, &value, &state, &found);
+    bool is_known = found.is_here || found.version == 0;
+    if (!is_known || state == CELL_GONE) {
+        return 0;
+    }
+    return mark->of_members ? largest_of(it, mark, value) : value;
+}
+
+void
+forgotten_look(struct forgotten *it)
+{
+    for (unsigned k = 0; k < it->n; k++) {
+        struct forgotten_mark *mark = &it->mark[k];
+        mark->fixed = mark->is_fixed ? fixed_source(it, mark) : 0;
+    }
+}
+
+bool
+forgotten_is(const struct forgotten_mark *mark, uint64_t stored, uint64_t own)
+{
+    uint64_t source = mark->is_fixed
+        ? mark->fixed
+        : bytes_of_code(own, mark->source_default);
+    ASSERT(mark->forget > 0);
+    return stored != 0 && mark_position(stored, source, mark->forget) == 0;
+}
+
+bool
+forgotten_delete(const struct forgotten *it, const struct forgotten_mark *mark,
+    uint64_t id, uint64_t stored, const struct engine_base *base)
+{
+    struct change change = {.id = id,
+        .op = CHANGE_MARK_FORGET,
+        .counter = it->slot,
+        .n_columns = 1,
+        .column = {mark->column},
+        .serial = {mark->serial},
+        .operand = {stored},
+        .source = {.from = mark->is_fixed ? SOURCE_GIVEN : SOURCE_HERE,
+            .serial = mark->source.serial,
+            .column = mark->source.column,
+            .unmarked_is_none = true,
+            .of_members = mark->of_members,
+            .value = mark->fixed,
+            .forget = mark->forget},
+        .base = base};
+    ASSERT(stored != 0);
+    (void)engine_change(it->engine, &change, 1);
+    return change.err == 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TIER_FORGOTTEN_H
+#define TIER_FORGOTTEN_H
+
+#include "base/qsbr.h"
+#include "engine/engine.h"
+#include "schema/schema.h"
+
+/* Which marks of a counter count as none (forget=), and their removal. Part of
+ * the store: of the forgetter, and of seals; one thread at a time. */
+
+/* A mark with forget= whose source has one value for each id, or for all. */
+struct forgotten_mark {
+    uint32_t serial;
+    uint8_t column;  /* slot */
+    bool is_fixed;   /* source is that of one id; else of the mark's own */
+    bool of_members; /* fixed, and it is the largest member */
+    uint64_t source_default;
+    uint64_t forget;            /* > 0 */
+    struct cell_key source;     /* without the id where that is the own one */
+    uint64_t fixed;             /* its value, see forgotten_look */
+    uint32_t pairs_serial;      /* of_members: as struct sorted_key */
+    uint8_t pairs, member_bits; /* likewise */
+};
+
+struct forgotten {
+    struct engine *engine;
+    uint8_t slot; /* of the counter */
+    unsigned n;
+    struct forgotten_mark mark[SCHEMA_COLUMNS_MAX];
+};
+
+/* Takes over the marks of a counter; it->n is how many they are, and 0 for no
+ * counter (NULL). Marks over members of their own id are left out: whose array
+ * is not in memory has no source that can be read in between. */
+void forgotten_take(struct forgotten *it, struct engine *engine,
+    const struct schema *schema, const struct schema_counter *counter);
+
+/* Reads the sources of a fixed id. What is not in memory, a number in a segment
+ * or the array of members that nobody has asked for, counts as 0, of which
+ * nothing is far below. The thread is an online reader. */
+void forgotten_look(struct forgotten *it);
+
+/* Whether a mark that is not 0 counts as none, as far as known; own: the code
+ * of the source where it is of the mark's id, else anything. */
+bool forgotten_is(
+    const struct forgotten_mark *mark, uint64_t stored, uint64_t own);
+
+/* Deletes that mark of an id where it is still the one that is stored, and
+ * still counts as none: true where it has. base: as struct change has it, or
+ * NULL. The sink is told. Where it has become cold meanwhile, or there is no
+ * room, it stays. */
+bool forgotten_delete(const struct forgotten *it,
+    const struct forgotten_mark *mark, uint64_t id, uint64_t stored,
+    const struct engine_base *base);
+
+#endif
