@@ -24,7 +24,7 @@ static const char before[] =
     "add column weibo views\r\n"
     "add column weibo met members=about memory=16m error=50 counts=views\r\n"
     "incr www.example.org/index.html.hits 3\r\n"
-    "incr 1.met:7 1\r\n";
+    "add 1.met:7 0 0 1\r\n1\r\n";
 
 static const char after[] =
     "get www.example.org/index.html.hits www.example.org/index.html.new\r\n"
