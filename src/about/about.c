@@ -24,91 +24,84 @@
  * raiser saw. */
 #include "about/about_priv.h"
 
+#include <string.h>
+
 enum { PLACE_MASK = ABOUT_LINE_BITS - 1 };
 
-/* A batch on its way. */
+/* A batch on its way: what is not found of a pair has no line. */
 struct work {
     const struct about_pair *pair;
     size_t n;
     uint8_t *said;
     struct about_table *table[ABOUT_BATCH];
-    struct about_spot spot[ABOUT_BATCH];
+    _Atomic uint64_t *line[ABOUT_BATCH];
+    uint64_t places[ABOUT_BATCH];
 };
 
-static inline _Atomic uint64_t *
-line_of(const struct about_table *table, const struct about_spot *spot)
-{
-    return table->word + spot->line * ABOUT_LINE_WORDS;
-}
-
-/* The word of a bit in its line, and the bit. */
+/* The word of a bit in its line, of places whose first one it is. */
 static inline unsigned
-word_of(uint64_t places, unsigned i)
+word_of(uint64_t places)
 {
-    return (unsigned)(places >> (i * ABOUT_PLACE_BITS) & PLACE_MASK) / 64;
+    return (unsigned)(places & PLACE_MASK) / 64;
 }
 
-static inline uint64_t
-bit_of(uint64_t places, unsigned i)
+/* True where all bits are set. Without a branch a bit: which one is the first
+ * that is missing nobody can foresee. */
+static inline bool
+has_all(const _Atomic uint64_t *line, uint64_t places, unsigned bits)
 {
-    return UINT64_C(1) << (places >> (i * ABOUT_PLACE_BITS) & 63);
+    uint64_t all = 1;
+    for (unsigned i = 0; i < bits; i++) {
+        /* acquire: who sees a bit sees it in the log, too */
+        all &= atomic_load_explicit(
+                   &line[word_of(places)], memory_order_acquire) >>
+            (places & 63);
+        places >>= ABOUT_PLACE_BITS;
+    }
+    return (all & 1) != 0;
 }
 
-/* How many bits are to be looked at until all that follow are set: 0 where all
- * are set. */
+/* Which words of the line have less than mask: a bit a word. */
 static inline unsigned
-n_missing(const struct about_table *table, const struct about_spot *spot,
-    unsigned bits)
+missing_of(const _Atomic uint64_t *line, const uint64_t mask[ABOUT_LINE_WORDS])
 {
-    const _Atomic uint64_t *line = line_of(table, spot);
-    /* acquire: see set_all */
-    while (bits > 0 &&
-        (atomic_load_explicit(
-             &line[word_of(spot->places, bits - 1)], memory_order_acquire) &
-            bit_of(spot->places, bits - 1)) != 0) {
-        bits--;
+    unsigned missing = 0;
+    for (unsigned word = ABOUT_LINE_WORDS; word-- > 0;) {
+        /* acquire, and the last word first: see set_all */
+        uint64_t has = atomic_load_explicit(&line[word], memory_order_acquire);
+        missing |= (unsigned)((~has & mask[word]) != 0) << word;
     }
-    return bits;
+    return missing;
 }
 
-/* True where the i-th place is that of a later bit, below n, too. */
+/* Sets all bits, word after word of those that miss some; true where it has
+ * completed the last one of these. Of several who set the same bits at once
+ * that is true for one at most: where they have the same last word, one of them
+ * completes it. Where one has an earlier last word, he has seen the later one
+ * complete before he looked at his, and all that comes before it has been
+ * complete since then. */
 static inline bool
-comes_again(uint64_t places, unsigned i, unsigned n)
+set_all(_Atomic uint64_t *line, uint64_t places, unsigned bits)
 {
-    uint64_t place = places >> (i * ABOUT_PLACE_BITS) & PLACE_MASK;
-    for (unsigned j = i + 1; j < n; j++) {
-        if ((places >> (j * ABOUT_PLACE_BITS) & PLACE_MASK) == place) {
-            return true;
-        }
+    uint64_t mask[ABOUT_LINE_WORDS] = {0};
+    for (unsigned i = 0; i < bits; i++) {
+        mask[word_of(places)] |= UINT64_C(1) << (places & 63);
+        places >>= ABOUT_PLACE_BITS;
     }
-    return false;
-}
-
-/* Sets all bits, in their order, one that comes twice where it comes last; true
- * where it has set the last one that was missing before. Of several who set the
- * same bits at once that is true for one at most: who misses less than another
- * looks when that one has set his last bit, and so all before it. */
-static inline bool
-set_all(const struct about_table *table, const struct about_spot *spot,
-    unsigned bits)
-{
-    _Atomic uint64_t *line = line_of(table, spot);
-    unsigned n = n_missing(table, spot, bits);
-    if (n == 0) {
+    unsigned missing = missing_of(line, mask);
+    if (missing == 0) {
         return false;
     }
-    /* release, here and below: who sees it sees those that were set before it.
-     * What a word was is asked of the last one only, for that takes longer */
-    for (unsigned i = 0; i < n - 1; i++) {
-        if (!comes_again(spot->places, i, n)) {
-            (void)atomic_fetch_or_explicit(&line[word_of(spot->places, i)],
-                bit_of(spot->places, i), memory_order_acq_rel);
-        }
+    uint64_t had = 0;
+    unsigned word = 0;
+    while (missing != 0) {
+        word = (unsigned)__builtin_ctz(missing);
+        /* release: who sees it sees those that were complete before it */
+        had = atomic_fetch_or_explicit(
+            &line[word], mask[word], memory_order_acq_rel);
+        missing &= missing - 1;
     }
-    uint64_t bit = bit_of(spot->places, n - 1);
-    uint64_t word = atomic_fetch_or_explicit(
-        &line[word_of(spot->places, n - 1)], bit, memory_order_acq_rel);
-    return (word & bit) == 0;
+    return (~had & mask[word]) != 0;
 }
 
 /* Finds the pairs that are to be found; said is ABOUT_OUT or ABOUT_BELOW then.
@@ -119,7 +112,7 @@ locate(const struct about *about, struct work *work)
     const struct about_window *window = about__window(about);
     for (size_t i = 0; i < work->n; i++) {
         const struct about_pair *pair = &work->pair[i];
-        work->table[i] = NULL;
+        work->line[i] = NULL;
         if (work->said[i] == ABOUT_JUMP) {
             continue;
         }
@@ -128,23 +121,24 @@ locate(const struct about *about, struct work *work)
             work->said[i] = ABOUT_BELOW;
             continue;
         }
-        work->spot[i] =
+        struct about_spot spot =
             about_shape_spot(&about->shape, pair->id, pair->member);
-        ASSERT(work->spot[i].line < about->shape.lines);
-        __builtin_prefetch(
-            (const void *)line_of(work->table[i], &work->spot[i]), 0);
+        ASSERT(spot.line < about->shape.lines);
+        work->line[i] = work->table[i]->word + spot.line * ABOUT_LINE_WORDS;
+        work->places[i] = spot.places;
+        __builtin_prefetch((const void *)work->line[i], 0);
     }
 }
 
-/* Looks at all that have a table; returns how many are out. */
+/* Looks at all that have a line; returns how many are out. */
 static size_t
 look(const struct about *about, struct work *work)
 {
+    unsigned bits = about->shape.bits;
     size_t n_out = 0;
     for (size_t i = 0; i < work->n; i++) {
-        if (work->table[i] != NULL) {
-            bool in = n_missing(work->table[i], &work->spot[i],
-                          about->shape.bits) == 0;
+        if (work->line[i] != NULL) {
+            bool in = has_all(work->line[i], work->places[i], bits);
             work->said[i] = in ? ABOUT_IN : ABOUT_OUT;
             n_out += !in;
         }
@@ -152,10 +146,15 @@ look(const struct about *about, struct work *work)
     return n_out;
 }
 
-static size_t
-at_most(size_t n, size_t most)
+/* n pairs, one batch at most, as work; said is where what is said goes. Arrays
+ * are filled by locate only. */
+static void
+begin(
+    struct work *work, const struct about_pair *pair, size_t n, uint8_t *said)
 {
-    return n < most ? n : most;
+    work->pair = pair;
+    work->n = n < ABOUT_BATCH ? n : ABOUT_BATCH;
+    work->said = said;
 }
 
 void
@@ -163,12 +162,9 @@ about_get(const struct about *about, const struct about_pair *pair, size_t n,
     uint8_t *out)
 {
     for (size_t at = 0; at < n; at += ABOUT_BATCH) {
-        struct work work = {.pair = pair + at,
-            .n = at_most(n - at, ABOUT_BATCH),
-            .said = out + at};
-        for (size_t i = 0; i < work.n; i++) {
-            work.said[i] = ABOUT_OUT;
-        }
+        struct work work;
+        begin(&work, pair + at, n - at, out + at);
+        memset(work.said, ABOUT_OUT, work.n);
         locate(about, &work);
         (void)look(about, &work);
     }
@@ -223,10 +219,10 @@ count(struct about *about, const struct work *work)
     struct about_table *newest = window->table[window->n - 1];
     uint64_t n_newest = 0;
     for (size_t i = 0; i < work->n; i++) {
-        struct about_table *table = work->table[i];
-        if (table == NULL || work->said[i] != ABOUT_OUT) {
+        if (work->line[i] == NULL || work->said[i] != ABOUT_OUT) {
             continue;
         }
+        struct about_table *table = work->table[i];
         if (table == newest) {
             n_newest++;
         } else {
@@ -245,12 +241,12 @@ count(struct about *about, const struct work *work)
 
 /* Sets the bits of all that are out. */
 static void
-set(struct about *about, struct work *work)
+set(const struct about *about, struct work *work)
 {
+    unsigned bits = about->shape.bits;
     for (size_t i = 0; i < work->n; i++) {
-        struct about_table *table = work->table[i];
-        if (table != NULL && work->said[i] == ABOUT_OUT &&
-            !set_all(table, &work->spot[i], about->shape.bits)) {
+        if (work->line[i] != NULL && work->said[i] == ABOUT_OUT &&
+            !set_all(work->line[i], work->places[i], bits)) {
             work->said[i] = ABOUT_IN; /* somebody was faster */
         }
     }
@@ -267,7 +263,7 @@ log_out(struct about *about, const struct work *work, size_t n_out)
         return 0;
     }
     for (size_t i = 0; i < work->n; i++) {
-        if (work->table[i] != NULL && work->said[i] == ABOUT_OUT) {
+        if (work->line[i] != NULL && work->said[i] == ABOUT_OUT) {
             out[n++] = work->pair[i];
         }
         n_in += work->said[i] == ABOUT_IN;
@@ -289,9 +285,8 @@ about_add(struct about *about, const struct about_pair *pair, size_t n,
 {
     uint64_t seq = 0;
     for (size_t at = 0; at < n; at += ABOUT_BATCH) {
-        struct work work = {.pair = pair + at,
-            .n = at_most(n - at, ABOUT_BATCH),
-            .said = out + at};
+        struct work work;
+        begin(&work, pair + at, n - at, out + at);
         enter(about, &work, max_jump);
         locate(about, &work);
         size_t n_out = look(about, &work);
@@ -311,9 +306,8 @@ about_redo(struct about *about, const struct about_pair *pair, size_t n)
 {
     uint8_t said[ABOUT_BATCH];
     for (size_t at = 0; at < n; at += ABOUT_BATCH) {
-        struct work work = {.pair = pair + at,
-            .n = at_most(n - at, ABOUT_BATCH),
-            .said = said};
+        struct work work;
+        begin(&work, pair + at, n - at, said);
         enter(about, &work, 0);
         locate(about, &work);
         if (look(about, &work) > 0) {

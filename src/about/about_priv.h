@@ -36,6 +36,8 @@ struct about_window {
     unsigned n; /* 1..ABOUT_TABLES_MAX */
     uint64_t retired;
     struct about_window *next;
+    uint64_t *first; /* of each table, behind the last one: all that a search
+                      * looks at */
     struct about_table *table[];
 };
 
@@ -85,12 +87,16 @@ about__window(const struct about *about)
 static inline struct about_table *
 about__find(const struct about_window *window, uint64_t id)
 {
-    unsigned i = window->n;
-    /* most are in the newest ones */
-    while (i > 0 && window->table[i - 1]->first > id) {
-        i--;
+    const uint64_t *first = window->first;
+    unsigned at = 0;
+    /* halved without a branch that depends on id: which table is the one
+     * nobody can foresee */
+    for (unsigned n = window->n; n > 1;) {
+        unsigned half = n / 2;
+        at = first[at + half] <= id ? at + half : at;
+        n -= half;
     }
-    return i == 0 ? NULL : window->table[i - 1];
+    return first[at] <= id ? window->table[at] : NULL;
 }
 
 /* Empty tables of that many lines, for the parts, in the place of all there

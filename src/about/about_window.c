@@ -86,12 +86,25 @@ static struct about_window *
 make_window(unsigned n)
 {
     ASSERT(n >= 1);
-    struct about_window *window =
-        calloc(1, sizeof *window + n * sizeof window->table[0]);
+    struct about_window *window = calloc(1,
+        sizeof *window +
+            n * (sizeof window->table[0] + sizeof window->first[0]));
     if (window != NULL) {
         window->n = n;
+        window->first = (uint64_t *)(void *)&window->table[n];
     }
     return window;
+}
+
+/* Has all who come see the window, which is complete. */
+static void
+publish(struct about *about, struct about_window *window)
+{
+    for (unsigned i = 0; i < window->n; i++) {
+        window->first[i] = window->table[i]->first;
+    }
+    /* seq_cst: see about.c */
+    atomic_store(&about->window, window);
 }
 
 /* Frees what no reader can see any more. */
@@ -159,8 +172,7 @@ replace(struct about *about, struct about_window *next, unsigned n_gone)
     mutex_assert_held(&about->lock);
     struct about_window *old = atomic_load(&about->window);
     set_close_at(about, next);
-    /* seq_cst: see about.c */
-    atomic_store(&about->window, next);
+    publish(about, next);
     uint64_t retired = qsbr_begin(about->qsbr);
     for (unsigned i = 0; i < n_gone; i++) {
         old->table[i]->retired = retired;
@@ -343,7 +355,7 @@ about__make_anew(struct about *about, uint64_t lines,
     about_shape_resize(&about->shape, old_lines);
     free_window(about, old);
     about_shape_resize(&about->shape, lines);
-    atomic_store(&about->window, next);
+    publish(about, next);
     atomic_store(&about->n_begun, part[n - 1].number);
     atomic_store(&about->tables_max, tables_for(about, about->memory_bytes));
     set_close_at(about, next);
@@ -380,7 +392,7 @@ about_create(const struct about_config *config, struct about **out)
         goto err_after_alloc;
     }
     mutex_init(&about->lock);
-    atomic_init(&about->window, window);
+    publish(about, window);
     atomic_init(&about->limit, UINT64_MAX);
     atomic_init(&about->tables_max, tables_for(about, config->memory_bytes));
     set_close_at(about, window);

@@ -175,6 +175,14 @@ names_name(const struct names *names, uint64_t id, char out[NAME_ROOM_BYTES])
         : 0;
 }
 
+uint32_t
+names_tag(const struct names *names, const char *bytes, size_t len)
+{
+    uint64_t hash = dict_hash(names->config.key, bytes, len);
+    uint32_t tag = (uint32_t)(hash ^ hash >> 32);
+    return tag == 0 ? 1 : tag;
+}
+
 bool
 names_next(
     const struct names *names, unsigned shard, uint32_t *number, uint64_t *id)

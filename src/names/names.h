@@ -90,6 +90,10 @@ void names_find(const struct names *names, struct names_ask *ask, size_t n);
 size_t names_name(
     const struct names *names, uint64_t id, char out[NAME_ROOM_BYTES]);
 
+/* A number that names have by themselves, with or without an id, and never 0:
+ * tells names apart that have had the same id, but for one in 2^32. */
+uint32_t names_tag(const struct names *names, const char *bytes, size_t len);
+
 /* Takes a name out, and tells the sink; false: the number has none. Who calls
  * it has seen under the same lock that no record of its id is left. The
  * shard's. */

@@ -27,14 +27,19 @@ counter_of(const struct schema *schema, const struct hot_one *one)
     return NULL;
 }
 
-/* What an id is called; its length, 0: a name that came or went meanwhile. */
+/* What an id is called; its length, 0: it has no name any more, or not yet, or
+ * another one than when it was met. */
 static int
 put_key(struct server_admin *admin, const struct schema_counter *counter,
-    uint64_t id, char out[NAME_ROOM_BYTES])
+    const struct hot_one *one, char out[NAME_ROOM_BYTES])
 {
-    return counter->key_is_text
-        ? (int)names_name(admin->store->names, id, out)
-        : snprintf(out, NAME_ROOM_BYTES, "%" PRIu64, id);
+    const struct names *names = admin->store->names;
+    if (!counter->key_is_text) {
+        return snprintf(out, NAME_ROOM_BYTES, "%" PRIu64, one->id);
+    }
+    size_t len = names_name(names, one->id, out);
+    bool is_other = one->name != 0 && one->name != names_tag(names, out, len);
+    return is_other ? 0 : (int)len;
 }
 
 void
@@ -57,8 +62,7 @@ admin__hot(struct server_admin *admin, struct reply_stats *out)
         const struct hot_one *one = &list->one[i];
         const struct schema_counter *counter = counter_of(schema, one);
         char key[NAME_ROOM_BYTES];
-        int key_len =
-            counter == NULL ? 0 : put_key(admin, counter, one->id, key);
+        int key_len = counter == NULL ? 0 : put_key(admin, counter, one, key);
         if (key_len == 0) {
             continue;
         }

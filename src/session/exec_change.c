@@ -232,8 +232,13 @@ sample(struct hot *hot, const struct job *job)
     uint32_t i = hot->left;
     for (; i < n; i += hot_gap(hot)) {
         const struct change *change = &job->change[i];
-        hot_count(
-            hot, change->id, change->counter, change->serial[0], HOT_CHANGE);
+        const struct engine_name *name = change->name;
+        uint32_t tag = name == NULL
+            ? 0
+            : names_tag(job->session->executor->store->names, name->bytes,
+                  name->len);
+        hot_count(hot, change->id, tag, change->counter, change->serial[0],
+            HOT_CHANGE);
     }
     hot->left = i - n;
 }

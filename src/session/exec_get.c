@@ -258,12 +258,14 @@ exec_get__ask(struct job *job)
 
 /* Counts some of the cells that are asked for. */
 static __attribute__((noinline)) void
-sample(struct hot *hot, const struct store_get *get)
+sample(struct hot *hot, const struct job *job)
 {
+    const struct store_get *get = &job->get;
     uint32_t i = hot->left;
     for (; i < get->n; i += hot_gap(hot)) {
         const struct cell_key *key = &get->key[i];
-        hot_count(hot, key->id, key->counter, key->serial, HOT_GET);
+        hot_count(hot, key->id, exec_get__name_tag(job, i), key->counter,
+            key->serial, HOT_GET);
     }
     hot->left = i - get->n;
 }
@@ -276,7 +278,7 @@ count_cells(struct session *session)
     const struct store_get *get = &session->job->get;
     exec__count(session, METRIC_cell_gets, get->n);
     if (hot_samples(hot, get->n)) {
-        sample(hot, get);
+        sample(hot, session->job);
     }
 }
 

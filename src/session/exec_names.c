@@ -57,6 +57,19 @@ ask(const struct job *job, struct names_ask ask[EXEC_SLICE_KEYS_MAX])
     names_find(job->session->executor->store->names, ask, job->n_names);
 }
 
+uint32_t
+exec_get__name_tag(const struct job *job, unsigned cell)
+{
+    for (unsigned i = 0; i < job->n_names; i++) {
+        const struct slot_name *it = &job->name[i];
+        if (cell >= it->cell && cell - it->cell < it->n_cells) {
+            return names_tag(job->session->executor->store->names,
+                &job->name_text[it->at], it->len);
+        }
+    }
+    return 0;
+}
+
 void
 exec_get__find_names(struct session *session)
 {

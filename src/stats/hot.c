@@ -70,17 +70,25 @@ end_change(struct hot_set *set)
     put(&set->version, version + 1); /* who sees it even sees all of it */
 }
 
+/* True where the place is that of the id, under that name. */
+static bool
+is_of(
+    const struct hot_cell *cell, uint64_t id, uint32_t name, uint32_t counter)
+{
+    return id_of(cell) == id && get(&cell->name) == name &&
+        get(&cell->counter) == counter;
+}
+
 /* The place of an id, which may be another one's: the least then. */
 static struct hot_cell *
-find(struct hot_set *set, uint64_t id, uint32_t counter)
+find(struct hot_set *set, uint64_t id, uint32_t name, uint32_t counter)
 {
     struct hot_cell *least = &set->cell[0];
     uint32_t least_weight = UINT32_MAX;
     for (unsigned i = 0; i < HOT_WAYS; i++) {
         struct hot_cell *cell = &set->cell[i];
         uint32_t weight = get(&cell->weight);
-        if (id_of(cell) == id && weight > 0 &&
-            get(&cell->counter) == counter) {
+        if (weight > 0 && is_of(cell, id, name, counter)) {
             return cell;
         }
         if (weight < least_weight) {
@@ -92,17 +100,18 @@ find(struct hot_set *set, uint64_t id, uint32_t counter)
 }
 
 void
-hot_count(struct hot *hot, uint64_t id, uint32_t counter, uint32_t serial,
-    enum hot_use use)
+hot_count(struct hot *hot, uint64_t id, uint32_t name, uint32_t counter,
+    uint32_t serial, enum hot_use use)
 {
     uint64_t hash = (id + counter * RANDOM_FACTOR) * HASH_FACTOR;
     struct hot_set *set = &hot->set[(hash >> 32) % HOT_SETS];
-    struct hot_cell *cell = find(set, id, counter);
+    struct hot_cell *cell = find(set, id, name, counter);
     uint32_t weight = get(&cell->weight);
     begin_change(set);
-    if (weight == 0 || id_of(cell) != id || get(&cell->counter) != counter) {
+    if (weight == 0 || !is_of(cell, id, name, counter)) {
         put(&cell->n[HOT_GET], 0);
         put(&cell->n[HOT_CHANGE], 0);
+        put(&cell->name, name);
         put(&cell->counter, counter);
         put_id(cell, id);
     }
@@ -168,6 +177,7 @@ copy(const struct hot_set *set, struct hot_one one[HOT_WAYS])
         for (unsigned k = 0; k < HOT_WAYS; k++) {
             const struct hot_cell *cell = &set->cell[k];
             one[n] = (struct hot_one){.id = id_of(cell),
+                .name = get(&cell->name),
                 .counter = get(&cell->counter),
                 .serial = get(&cell->serial),
                 .n = {keys_of(get(&cell->n[HOT_GET])),
@@ -207,7 +217,8 @@ add(struct hot_list *list, const struct hot_one *one)
 {
     unsigned i = 0;
     while (i < list->n &&
-        (list->one[i].id != one->id || list->one[i].counter != one->counter)) {
+        (list->one[i].id != one->id || list->one[i].name != one->name ||
+            list->one[i].counter != one->counter)) {
         i++;
     }
     if (i == HOT_LIST_MAX) {

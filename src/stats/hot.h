@@ -29,6 +29,7 @@ enum hot_use { HOT_GET, HOT_CHANGE, HOT_USES };
 
 struct hot_cell {
     _Atomic uint64_t id;
+    _Atomic uint32_t name;        /* see hot_count */
     _Atomic uint32_t counter;     /* its slot in the schema, */
     _Atomic uint32_t serial;      /* and the serial of one of its columns */
     _Atomic uint32_t n[HOT_USES]; /* units since it has the place */
@@ -54,9 +55,10 @@ struct hot {
 /* How far the next sample is from this one: 1 to 2 x HOT_EVERY - 1. */
 uint32_t hot_gap(struct hot *hot);
 
-/* Counts one that was sampled. */
-void hot_count(struct hot *hot, uint64_t id, uint32_t counter, uint32_t serial,
-    enum hot_use use);
+/* Counts one that was sampled. name tells those apart that have the same id one
+ * after the other; 0 where an id is always the same one's. */
+void hot_count(struct hot *hot, uint64_t id, uint32_t name, uint32_t counter,
+    uint32_t serial, enum hot_use use);
 
 /* True where one of the next n keys is to be counted: begin with key number
  * hot->left, go on by hot_gap, and take n off in the end. Else they have been
@@ -79,7 +81,7 @@ enum { HOT_LIST_MAX = 1024, HOT_SHOWN = 20 };
 /* One id, of all threads that were read; keys, about. */
 struct hot_one {
     uint64_t id;
-    uint32_t counter, serial;
+    uint32_t name, counter, serial;
     uint64_t n[HOT_USES];
 };
 

@@ -16,6 +16,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,6 +166,56 @@ look(struct run *run, bool adds, uint64_t *n_in)
     return (double)ns / ((double)PAGES * PAGE);
 }
 
+/* What this machine can do at all: ns of CPU a line, of as much memory, where
+ * a batch of n lines is prefetched, and then one word of each is read, or
+ * changed by one locked or. */
+static double
+floor_ns(struct run *run, unsigned n, bool changes)
+{
+    enum { LINES = AT_ONCE * PAGE, LINE_WORDS = 8, TURNS = 200 };
+    static size_t at[LINES];
+    _Atomic uint64_t *word = rounds_map(run->memory_bytes);
+    uint64_t lines = run->memory_bytes / (LINE_WORDS * sizeof word[0]);
+    uint64_t ns = 0, n_lines = 0, sum = 0;
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        for (unsigned i = 0; i < LINES; i++) {
+            at[i] = feed_draw_number(&run->draw) % lines * LINE_WORDS;
+        }
+        uint64_t begun = rounds_cpu_ns();
+        for (unsigned i = 0; i + n <= LINES; i += n, n_lines += n) {
+            for (unsigned k = i; k < i + n; k++) {
+                __builtin_prefetch((const void *)&word[at[k]]);
+            }
+            for (unsigned k = i; k < i + n; k++) {
+                /* relaxed: there is one thread */
+                sum += changes
+                    ? atomic_fetch_or_explicit(
+                          &word[at[k]], k, memory_order_relaxed)
+                    : atomic_load_explicit(&word[at[k]], memory_order_relaxed);
+            }
+        }
+        ns += rounds_cpu_ns() - begun;
+    }
+    if (sum == UINT64_MAX) { /* never: so that nothing is optimised away */
+        fail("a word is wrong");
+    }
+    rounds_unmap((void *)word, run->memory_bytes);
+    return (double)ns / (double)n_lines;
+}
+
+static void
+say_floor(struct run *run, double add_ns, double look_ns)
+{
+    double read_ns = floor_ns(run, PAGE, false);
+    double or_ns = floor_ns(run, BATCH, true);
+    printf("| ns a line that is fetched and read, in batches of %d; a look "
+           "to that | %.1f; %.1f |\n",
+        PAGE, read_ns, look_ns / read_ns);
+    printf("| ns a line that is fetched, with one locked or, in batches of "
+           "%d; an add to that | %.1f; %.1f |\n",
+        BATCH, or_ns, add_ns / or_ns);
+}
+
 /* A number that may have a point, an exponent and one of k, m, g and t behind
  * it, which are powers of 1024. */
 static uint64_t
@@ -272,5 +323,6 @@ main(int argc, char **argv)
     say(&run, add_ns, look_ns, n_wrong);
     (void)look(&run, true, &n_in);
     end(&run);
+    say_floor(&run, add_ns, look_ns);
     return 0;
 }

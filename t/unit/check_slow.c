@@ -93,7 +93,7 @@ static void
 meet(struct hot *hot, uint64_t id, enum hot_use use)
 {
     if (hot_samples(hot, 1)) {
-        hot_count(hot, id, 2, 17, use);
+        hot_count(hot, id, 0, 2, 17, use);
         hot->left += hot_gap(hot) - 1;
     }
 }
@@ -193,6 +193,31 @@ START_TEST(test_hot_fades)
 }
 END_TEST
 
+/* An id that has had two names, one after the other: each has its own. */
+START_TEST(test_hot_names)
+{
+    enum { FIRST = 20, SECOND = 3 };
+    static struct hot hot[2];
+    static struct hot_list list;
+    for (unsigned i = 0; i < FIRST; i++) {
+        hot_count(&hot[0], 5, 77, 2, 17, HOT_CHANGE);
+    }
+    for (unsigned i = 0; i < SECOND; i++) {
+        hot_count(&hot[i % 2], 5, 78, 2, 17, HOT_GET);
+    }
+    hot_read(&hot[0], &list);
+    hot_read(&hot[1], &list);
+    hot_sort(&list);
+    ck_assert_uint_eq(list.n, 2);
+    ck_assert_uint_eq(list.one[0].name, 77);
+    ck_assert_uint_eq(list.one[0].n[HOT_CHANGE], FIRST * HOT_EVERY);
+    ck_assert_uint_eq(list.one[0].n[HOT_GET], 0);
+    ck_assert_uint_eq(list.one[1].name, 78);
+    ck_assert_uint_eq(list.one[1].n[HOT_CHANGE], 0);
+    ck_assert_uint_eq(list.one[1].n[HOT_GET], SECOND * HOT_EVERY);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -203,5 +228,6 @@ main(void)
     tcase_add_test(tcase, test_hot_one);
     tcase_add_test(tcase, test_hot_of_many);
     tcase_add_test(tcase, test_hot_fades);
+    tcase_add_test(tcase, test_hot_names);
     return run_case("slow", tcase);
 }
