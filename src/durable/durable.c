@@ -110,8 +110,8 @@ put_members(
  * become to out, and returns its length. *n_taken: how many are in it.
  * *before: the record that the same append has before it, NULL for none, and
  * afterwards its last one. Records are short only where they are whole: others
- * would win little, and older programs could not read the log. In place: for each record of a primary's log, which
- * are whole. */
+ * would win little, and older programs could not read the log. In place: for
+ * each record of a primary's log, which are whole. */
 static inline __attribute__((always_inline)) size_t
 put_entry(const struct durable *durable, uint8_t *out,
     const struct engine_write *write, size_t n,

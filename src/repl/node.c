@@ -31,7 +31,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAIT_LOOK_US = 100000 /* between looks whether a wait is wanted */ };
+enum {
+    WAIT_LOOK_US = 100000, /* between looks whether a wait is wanted */
+    END_US = 100000 /* what a node that is to end takes to send its log */
+};
 
 const struct history node_no_history;
 
@@ -242,15 +245,33 @@ on_store_moved(struct store_listener *listener)
     bell_ring(&node->bell);
 }
 
-static bool
-is_to_end(struct node *node)
+/* Before the turn looks at the log: it sees what was acknowledged before the
+ * stop then. */
+static void
+look_whether_to_end(struct node *node)
 {
     bool is_stopping;
 
     mutex_lock(&node->lock);
     is_stopping = node->is_stopping;
     mutex_unlock(&node->lock);
-    return is_stopping && node->state != NODE_STATE_ENDING;
+    if (is_stopping && node->end_us == 0) {
+        node->end_us = node->now_us + END_US;
+    }
+}
+
+/* Replicas are sent first what the log has: it was acknowledged, maybe. */
+static bool
+ends_now(struct node *node)
+{
+    if (node->end_us == 0 || node->state == NODE_STATE_ENDING) {
+        return false;
+    }
+    if (node->now_us < node->end_us && sender_is_behind(node)) {
+        node_wake_at(node, node->end_us);
+        return false;
+    }
+    return true;
 }
 
 /* Closes all that the loop has; it runs until that is done. */
@@ -295,6 +316,7 @@ on_prepare(uv_prepare_t *prepare)
     ASSERT(node->magic == NODE_MAGIC);
     node->now_us = node_clock_us(node);
     node->wake_us = UINT64_MAX;
+    look_whether_to_end(node);
     node_look(node);
     node__do_orders(node);
     node_control_turn(node);
@@ -309,7 +331,7 @@ on_prepare(uv_prepare_t *prepare)
     look_at_waits(node);
     forward_out_look(node);
     node__show(node);
-    if (is_to_end(node)) {
+    if (ends_now(node)) {
         end(node);
         return;
     }

@@ -52,6 +52,7 @@ struct node {
     struct bell bell;
     uint64_t now_us;  /* of this turn */
     uint64_t wake_us; /* when the next one is due at the latest */
+    uint64_t end_us;  /* it is to end, by then at the latest; 0: it is not */
 
     struct mutex lock; /* of mail, leads, follows, and shown */
     struct store_call *orders, *waits, *failovers,

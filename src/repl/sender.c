@@ -340,6 +340,26 @@ sender_begin(struct node *node, uint64_t seq)
     receiver_clear_remains(node);
 }
 
+/* It is sent the log, and can be. */
+static bool
+gets_log(const struct sender_stream *stream)
+{
+    return !stream->is_over && !stream->wire.has_failed &&
+        link_primary_is_sent_log(&stream->link);
+}
+
+bool
+sender_is_behind(const struct node *node)
+{
+    for (const struct sender_stream *it = node->sender.streams; it != NULL;
+         it = it->next) {
+        if (gets_log(it) && it->link.sent < node->position.written) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void
 sender_end(struct node *node, bool in_full)
 {
@@ -350,7 +370,7 @@ sender_end(struct node *node, bool in_full)
         bool is_asker = it->link.purpose == MESSAGE_PROMISE;
 
         if (!it->is_over && (in_full || !is_asker)) {
-            sender_end_stream(it, false);
+            sender_end_stream(it, in_full && gets_log(it));
         } else if (it->is_parked) {
             sender_leave_place(it);
         } else if (in_full) {

@@ -129,8 +129,12 @@ struct sender {
 /* Accepts connections from now on. 0, ERR_NO_MEMORY, ERR_SYSTEM. */
 int sender_start(struct node *node);
 
+/* True where a replica was not sent yet what the log has. */
+bool sender_is_behind(const struct node *node);
+
 /* Ends all streams but those of who asks; in_full: these too, and accepts no
- * more. The loop has to run until all is closed. */
+ * more; replicas still get what was sent to them. The loop has to run until all
+ * is closed, for WIRE_LINGER_MS at most. */
 void sender_end(struct node *node, bool in_full);
 
 /* Waits until no snapshot is read any more, and frees all. The loop has

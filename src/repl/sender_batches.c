@@ -228,14 +228,14 @@ begin_feed(struct sender_stream *stream)
 
 /* A frame takes both ends some turns and system calls, whatever is in it. Where
  * nobody waits for what it brings, what comes within PAUSE_US of the last one
- * goes together. */
+ * goes together; but a node that is to end sends it. */
 static bool
 is_too_soon(const struct sender_stream *stream)
 {
     const struct node *node = stream->node;
 
     return node->config.semi_sync == 0 && node->waiting == NULL &&
-        stream->link.purpose == MESSAGE_FOLLOW &&
+        node->end_us == 0 && stream->link.purpose == MESSAGE_FOLLOW &&
         stream->link.switch_seq == 0 &&
         node->now_us - stream->sent_us < PAUSE_US;
 }

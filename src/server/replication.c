@@ -28,7 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MS_PER_S = 1000, COPY_SILENT_MS = 600 * MS_PER_S };
@@ -418,10 +417,6 @@ replication_end(struct replication *replication)
     }
     qsbr_wait(replication->qsbr);
     node_follows(node, replication->primary);
-    /* batches go together, a frame a millisecond: what was acknowledged before
-     * the stop is sent */
-    const struct timespec last = {.tv_nsec = 3000000};
-    (void)nanosleep(&last, NULL);
     node_stop(&node);
 }
 

@@ -47,12 +47,15 @@ def end_with_test():
 
 class Member:
     """One etcd. It is started by its Cluster, and again by who has killed it.
-    wrapper: words before its command."""
+    wrapper: words before its command. folder: for its data, else it is one of
+    the Cluster's."""
 
-    def __init__(self, cluster, number, ports, host="127.0.0.1", wrapper=()):
+    def __init__(self, cluster, number, ports, host="127.0.0.1", wrapper=(),
+                 folder=None):
         self.cluster, self.number = cluster, number
         self.client_port, self.peer_port = ports
         self.host, self.wrapper = host, list(wrapper)
+        self.folder = folder
         self.name = "m%d" % number
         self.process = None
 
@@ -63,11 +66,11 @@ class Member:
         return self.address(self.client_port, self.cluster.scheme)
 
     def start(self):
-        folder = os.path.join(self.cluster.directory, self.name)
-        with open(folder + ".log", "ab") as log:
+        path = os.path.join(self.cluster.directory, self.name)
+        with open(path + ".log", "ab") as log:
             self.process = subprocess.Popen(
                 [*self.wrapper,
-                 "etcd", "--name", self.name, "--data-dir", folder,
+                 "etcd", "--name", self.name, "--data-dir", self.folder or path,
                  "--listen-client-urls", self.url(),
                  "--advertise-client-urls", self.url(),
                  "--listen-peer-urls", self.address(self.peer_port),
@@ -88,8 +91,8 @@ class Member:
 
 class Cluster:
     """n etcds that agree. certificates: of tls.Certificates; clients speak TLS
-    and show one of the same CA then. machines: for each its address and the
-    words before its command."""
+    and show one of the same CA then. machines: for each its address, the words
+    before its command and, maybe, a folder for its data."""
 
     def __init__(self, n=1, certificates=None, machines=()):
         if shutil.which("etcd") is None:
@@ -210,6 +213,8 @@ class Cluster:
         for member in getattr(self, "members", []):
             if member.process is not None and member.process.poll() is None:
                 member.kill()
+            if member.folder:
+                shutil.rmtree(member.folder, ignore_errors=True)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self):

@@ -19,6 +19,8 @@ import tap
 from daemon import Place, give_away
 
 GOINGDOWN = 0x8004587D  # FS_IOC_GOINGDOWN, _IOR('X', 125, __u32)
+FREEZE = 0xC0045877  # FIFREEZE, _IOWR('X', 119, int)
+THAW = 0xC0045878    # FITHAW
 NO_LOG_FLUSH = 2
 XFS_IO = shutil.which("xfs_io") or shutil.which("xfs_io", path="/usr/sbin")
 MIB = 1 << 20
@@ -80,7 +82,7 @@ class Disk(Place):
         self.image = os.path.join(self.top, "image")
         self.mount_point = os.path.join(self.top, "mnt")
         self.data = os.path.join(self.mount_point, "data")
-        self.is_mounted = False
+        self.is_mounted = self.is_frozen = False
         try:
             with open(self.image, "wb") as image:
                 image.truncate(size or SIZES[kind])
@@ -137,11 +139,25 @@ class Disk(Place):
         if by_program and XFS_IO:
             call(XFS_IO, "-x", "-c", "shutdown", self.mount_point)
             return
+        self.control(GOINGDOWN, struct.pack("I", NO_LOG_FLUSH))
+
+    def control(self, call_number, argument=0):
         handle = os.open(self.mount_point, os.O_RDONLY)
         try:
-            fcntl.ioctl(handle, GOINGDOWN, struct.pack("I", NO_LOG_FLUSH))
+            fcntl.ioctl(handle, call_number, argument)
         finally:
             os.close(handle)
+
+    def freeze(self):
+        """As fsfreeze does: who writes waits until thaw, and kill -9 does not
+        end it before."""
+        self.control(FREEZE)
+        self.is_frozen = True
+
+    def thaw(self):
+        if self.is_frozen:
+            self.control(THAW)
+            self.is_frozen = False
 
     def restore(self):
         """The power comes back; no process may have a file open."""
@@ -153,6 +169,7 @@ class Disk(Place):
         return found.f_bavail * found.f_frsize
 
     def remove(self):
+        self.thaw()
         try:
             self.unmount()
         except RuntimeError:

@@ -10,7 +10,8 @@ the harm. Then
 * digests of all nodes are equal, and at the end all that their logs have of the
   same batches.
 
-As root each node, each etcd and each client is on a machine of its own.
+As root each node, each etcd and each client is on a machine of its own; for
+power cuts and disks that stand still nodes and etcd have disks of their own.
 """
 
 import contextlib
@@ -40,7 +41,12 @@ STOP_S = (0.5, 6)
 FLAP_S = (0.2, 1)
 FLAPS = 4
 KINDS = ("partition", "kill", "stop", "etcd", "double", "switch", "candidate",
-         "clock", "lost")
+         "clock", "lost", "power", "disk")
+DISK_KINDS = ("power", "disk")  # each node and etcd on a disk of its own
+FILE_SYSTEMS = ("ext4", "xfs")
+SECOND_S = (0, 0.5)   # from one cut to the next
+STILL_S = (0.7, 2.5, 10)
+DOUBT = "the machine was started anew"  # a node's log
 STEPS = { # of a candidate; its log says that it has done it
     "TAKE": r"etcd has given a term",
     "PROMISE": r"term \d+ is promised",
@@ -71,14 +77,18 @@ class Everywhere(Numbered):
 class World:
     """A group, its clients, and what may go wrong. outage_s: for how long etcd
     may be gone. group: of the caller, with machines for the clients. is_lossy:
-    answers of etcd may be lost; without machines."""
+    answers of etcd may be lost; without machines. has_disks: as root, all have
+    disks of their own; in half of the worlds what is acknowledged is synced."""
 
     def __init__(self, seed, has_root, outage_s=5, group=None,
-                 is_lossy=False):
+                 is_lossy=False, has_disks=False):
         self.source = random.Random("failover %s" % seed)
+        self.is_synced = has_disks and self.source.random() < 0.5
+        file_system = self.source.choice(FILE_SYSTEMS) if has_disks else None
         self.group = group or Group(
-            "-v", has_root=has_root and not is_lossy, machines=HOMES,
-            is_lossy=is_lossy)
+            "-v", *(["--sync=always"] if self.is_synced else []),
+            has_root=has_root and not is_lossy, machines=HOMES,
+            is_lossy=is_lossy, file_system=file_system)
         self.outage_s = outage_s
         self.ledger = Ledger()
         self.clients = []
@@ -87,6 +97,7 @@ class World:
         self.delays_s = {}  # of a fault: until the first change
         self.snapshots = {} # that each process has sent
         self.first_snapshots = 0 # of these, before the first round
+        self.doubters = []  # their power was cut, and not all was synced
 
     def __enter__(self):
         self.group.__enter__()
@@ -407,7 +418,49 @@ class World:
             proxy.lost for proxy in self.group.proxies)
         self.last(HARM_S)
 
+    def power(self):
+        """Of one machine; where what is acknowledged is synced, of another one
+        soon, too, or of all."""
+        head = self.group.primary()
+        nodes = self.source.sample(self.group.nodes, len(self.group.nodes))
+        what = self.source.choice(("one", "one, then another", "all")
+                                  if self.is_synced else ("one",))
+        self.group.cut_power(*(nodes if what == "all" else nodes[:1]))
+        if what == "one, then another":
+            self.last(SECOND_S)
+            self.group.cut_power(nodes[1])
+        self.doubters = [] if self.is_synced else nodes[:1]
+        self.harmed()
+        self.did("power cut of %s%s" % (
+            what, ", synced" if self.is_synced else ""))
+        if what != "all" and head in nodes[:2 if "," in what else 1]:
+            self.log[-1] += ", the primary"
+        self.last(HARM_S)
+
+    def disk(self):
+        """Disks that stand still for a while."""
+        head = self.group.primary()
+        places = {
+            "the primary": [head.place],
+            "the replicas": [node.place for node in self.others(head)],
+            "etcd": self.group.keeper_disks,
+            "etcd's leader": [self.keeper_disk()]}
+        what = self.source.choice(list(places))
+        still_s = self.source.choice(STILL_S)
+        for place in places[what]:
+            place.freeze()
+        self.harmed()
+        self.did("disks of %s stand still" % what)
+        self.log[-1] += " for %s s" % still_s
+        time.sleep(still_s)
+
+    def keeper_disk(self):
+        leader = until(self.group.etcd_leader, "etcd leads")
+        return self.group.keeper_disks[leader.number]
+
     def may_be(self, kind):
+        if kind in DISK_KINDS:
+            return self.group.file_system
         return {"partition": self.group.network, "clock": faketime(),
                 "lost": self.group.proxies}.get(kind, True)
 
@@ -432,7 +485,14 @@ class World:
                 self.ledger.delays_s[delays:])
         self.group.mend()
         self.group.settle()
+        self.need_doubts()
         time.sleep(self.source.uniform(0, LOAD_S_MAX))
+
+    def need_doubts(self):
+        for node in self.doubters:
+            check(DOUBT in "\n".join([*node.story, node.stderr()]),
+                  "%s does not know that its power was cut" % node.name)
+        self.doubters = []
 
     def settle(self):
         """All clients end; what is there is what they were told."""
@@ -543,7 +603,8 @@ def parts(cells, size=100):
 def rounds(count, seed, has_root, kind=None, outage_s=5,
            tell=lambda text: None):
     """count of them, of one kind or any; the World as it was at the end."""
-    world = World(seed, has_root, outage_s, is_lossy=kind == "lost")
+    world = World(seed, has_root, outage_s, is_lossy=kind == "lost",
+                  has_disks=kind in DISK_KINDS)
     number = 0
     try:
         with world:

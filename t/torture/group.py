@@ -15,12 +15,13 @@ import http.client
 import os
 import signal
 import time
+import uuid
 
 import etcd
 import server
 from cluster import Cluster, Node, until
 from daemon import SMALL, state_of
-from disk import need_root
+from disk import Disk, MIB, need_root
 from net import Network
 from oracle import Lost
 from ports import free_port
@@ -32,6 +33,19 @@ REPL_PORT = 11213
 LEASE_S = 3
 ETCD_S = 2       # for an answer of a member that may be gone
 STORY_LINES = 60
+DISK_BYTES = 384 * MIB
+# The kernel's boot id is what a file says, and a cut disk of another node is
+# not kept by this process: $1 is its own disk, $2 the file.
+MACHINE = r"""
+mount --bind "$2" /proc/sys/kernel/random/boot_id || exit 1
+own=$1
+shift 2
+for at in $(sed -n 's,^/dev/loop[0-9]* \([^ ]*\) .*,\1,p' /proc/self/mounts)
+do
+    [ "$at" = "$own" ] || umount "$at" || exit 1
+done
+exec "$@"
+"""
 OPTIONS = ("--semi-sync=1", "--repl-timeout=2", *SMALL)
 
 
@@ -47,6 +61,17 @@ class Member(Node):
     def start(self):
         """Until it has loaded: who leads is seen later."""
         super(Node, self).start()
+
+    def cut_power(self):
+        """As of its machine. It is stopped before, so that it acknowledges
+        nothing that the disk did not take: power.py says why."""
+        self.freeze()
+        self.place.cut()
+        self.murder()
+
+    def restore_power(self):
+        self.place.restore()
+        write_boot_id(self.place)
 
     def launch(self):
         if self.process is not None:
@@ -99,22 +124,36 @@ class Member(Node):
         self.start()
 
 
-def make_etcd(network=None):
-    """Three that agree, on their machines where there are some."""
+def boot_id_file(place):
+    return os.path.join(place.top, "boot_id")
+
+
+def write_boot_id(place):
+    """Another one: its machine starts."""
+    with open(boot_id_file(place), "w", encoding="ascii") as file:
+        file.write("%s\n" % uuid.uuid4())
+
+
+def make_etcd(network=None, disks=()):
+    """Three that agree, on their machines where there are some, with their data
+    on these disks."""
     if network is None:
         return etcd.Cluster(3)
     return etcd.Cluster(3, machines=[
-        (network.address(name), network.wrapper(name)) for name in KEEPERS])
+        (network.address(name), network.wrapper(name),
+         disks[number].data if disks else None)
+        for number, name in enumerate(KEEPERS)])
 
 
 class Group:
     """names: of the nodes; machines: other names that get one, as clients. Or
     with the network and the etcd of others. is_lossy: nodes ask etcd by way of
-    proxies, which may lose answers; without machines."""
+    proxies, which may lose answers; without machines. file_system: of disks
+    that nodes and etcd have of their own then, as root."""
 
     def __init__(self, *options, title="torture/one", names=NAMES,
                  machines=(), has_root=None, lease_s=LEASE_S, network=None,
-                 keepers=None, is_lossy=False):
+                 keepers=None, is_lossy=False, file_system=None):
         self.title, self.names, self.lease_s = title, names, lease_s
         self.options = [*OPTIONS, *options]
         self.has_root = os.geteuid() == 0 if has_root is None else has_root
@@ -125,6 +164,9 @@ class Group:
             Network([*names, *KEEPERS, *machines]) if self.has_root else None)
         self.own_etcd, self.etcd = keepers is None, keepers
         self.is_lossy, self.proxies = is_lossy, []
+        self.file_system = file_system
+        self.keeper_disks = []
+        self.cut_nodes = []  # whose power is cut
         self.cluster = Cluster(0)
         self.stack = contextlib.ExitStack()
 
@@ -132,8 +174,12 @@ class Group:
         with contextlib.ExitStack() as stack:
             if self.own_network:
                 stack.enter_context(self.network)
+            for _ in KEEPERS if self.file_system else ():
+                self.keeper_disks.append(
+                    stack.enter_context(self.make_disk()))
             if self.own_etcd:
-                self.etcd = stack.enter_context(make_etcd(self.network))
+                self.etcd = stack.enter_context(
+                    make_etcd(self.network, self.keeper_disks))
             if self.is_lossy:
                 self.proxies = [
                     stack.enter_context(etcd.Proxy(member.client_port))
@@ -153,6 +199,21 @@ class Group:
         finally:
             self.stack.__exit__(kind, *rest)
 
+    def make_disk(self):
+        return Disk(self.file_system, DISK_BYTES)
+
+    def machine(self, name):
+        """What a node is started with, to be on a machine of its own."""
+        more = {"address": self.network.address(name),
+                "wrapper": self.network.wrapper(name)}
+        if self.file_system:
+            place = more["place"] = self.make_disk()
+            write_boot_id(place)
+            more["wrapper"] += [
+                "unshare", "--mount", "--propagation", "private", "sh", "-c",
+                MACHINE, "sh", place.mount_point, boot_id_file(place)]
+        return more
+
     def add(self, name, *options):
         """One more node; it is not started."""
         options = [*self.options, *options, "--replicate=" + self.title,
@@ -165,7 +226,8 @@ class Group:
             node = Member(self, name, *options, "--insecure",
                           "--repl-insecure", "--repl-listen=" + address,
                           port=str(CLIENT_PORT), repl_port=REPL_PORT,
-                          address=address, wrapper=self.network.wrapper(name))
+                          **self.machine(name))
+            node.is_own_place = True
         else:
             node = Member(self, name, *options, port=str(free_port()))
         self.cluster.nodes.append(node)
@@ -213,12 +275,28 @@ class Group:
         return None
 
     def heal(self):
+        for disk in self.disks():
+            disk.thaw()
         if self.network:
             self.network.heal()
+
+    def disks(self):
+        return [*self.keeper_disks, *(
+            node.place for node in self.nodes if self.file_system)]
+
+    def cut_power(self, *nodes):
+        """Of all of them at once."""
+        for node in nodes:
+            node.freeze()
+        for node in nodes:
+            node.cut_power()
+        self.cut_nodes.extend(nodes)
 
     def mend(self):
         """Undoes all that may have been done."""
         self.heal()
+        while self.cut_nodes:
+            self.cut_nodes.pop().restore_power()
         for proxy in self.proxies:
             proxy.loses = lambda path: False
         for member in self.etcd.members if self.etcd else ():

@@ -633,10 +633,11 @@ def run_reshard(seed, rule):
 
 
 FAILOVER_ROUNDS = 25  # of a test
+ROOT_KINDS = ("partition", *failover.DISK_KINDS)
 # Of 6.20 in the specification; on demand, of each kind so many.
 FAILOVERS = {"partition": 200, "kill": 300, "stop": 100, "etcd": 30,
              "double": 100, "switch": 30, "candidate": 100, "clock": 20,
-             "lost": 30}
+             "lost": 30, "power": 100, "disk": 30}
 OUTAGE_S = 60
 
 
@@ -646,7 +647,7 @@ def add_failovers(counts, has_root, outage_s=OUTAGE_S):
         part = 0
         if kind == "clock" and not failover.faketime():
             continue
-        while count > 0 and (has_root or kind != "partition"):
+        while count > 0 and (has_root or kind not in ROOT_KINDS):
             some = min(count, FAILOVER_ROUNDS)
             tap.add("a group that decides by itself who leads%s: %d rounds of "
                     "%s%s" % (" on machines of its own" if has_root else "",

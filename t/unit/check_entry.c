@@ -568,57 +568,58 @@ START_TEST(test_changed)
 }
 END_TEST
 
+static const struct {
+    const char *bytes;
+    size_t len;
+} bad[] = {
+    {"\x00", 1}, /* END is not in files */
+    {"\x08", 1},
+    {"\x07", 1},                         /* a kind to come */
+    {"\x0e\1\1\1\1\1\1\1\1\1\1\1n", 13}, /* uses of kind 6 to come */
+    {"\xfe\1\1\1\1\1\1\1\1\1\1\1n", 13},
+    {"\x06\0\1\1\1\1\1\1\1\1\1\1n", 13},               /* term 0 */
+    {"\x06\x80\x80\x80\x08\1\1\1\1\1\1\1\1\1\1n", 16}, /* 2^24 */
+    {"\x06\1\0\0\0\0\0\0\0\0\1\1n", 13},               /* no branch */
+    {"\x06\1\1\1\1\1\1\1\1\1\1\0", 12},                /* no name */
+    {"\x06\1\1\1\1\1\1\1\1\1\1\2n", 13},               /* a cut one */
+    {"\x06\1\1\1\1\1\1\1\1\1\1\1:", 13},               /* no safe one */
+    {"\x06\1\1\1\1\1\1\1\1\1\x80\x80\x80\x80\x80\x20\1n",
+        18},       /* what is before it is of it */
+    {"\x25\1", 2}, /* uses of kind 5 to come */
+    {"\xfd\1", 2},
+    {"\x05\0\1\1", 4},         /* serial 0 */
+    {"\x05\1\x80\x80\4\1", 6}, /* shard 2^16 */
+    {"\x05\1\1", 3},           /* no number */
+    {"\x0d\0\1x", 4},          /* serial 0 */
+    {"\x0d\1\0", 3},           /* no name */
+    {"\x0d\1\2x", 4},          /* a cut one */
+    {"\x0d\1\1:", 4},          /* no safe one */
+    {"\x15\0", 2},
+    {"\x1d\0\1\1\0\2\0\0\0\0\0\0\0", 13}, /* serial 0 */
+    {"\x1d\1\1\0\0", 5},                  /* nothing was seen */
+    {"\x1d\1\1\1\0\1\0\0\0\0\0\0\0", 13}, /* not the highest */
+    {"\x1d\1\1\1\0\6\0\0\0\0\0\0\0", 13}, /* one above it */
+    {"\x1d\1\1\3\0\2\0\0\0\0\0\0\0", 13}, /* a word is missing */
+    {"\x01\1\1\1", 4},                    /* no cells */
+    {"\x8a\1\1", 3},               /* the column before, and there is none */
+    {"\x8a\1\1\1", 4},             /* likewise */
+    {"\x11\1\5\1\6\1\x8a\1\1", 9}, /* one, and there are two before */
+    {"\x09\1\5\1\x92\1\1\1", 8},   /* two, and there is one before */
+    {"\x09\1\5\1\x8a\1", 6},       /* no value */
+    {"\x91\1\5\1", 4},             /* one value, and they are two */
+    {"\x91\1\0\1\1", 5},           /* serial 0 */
+    {"\x91\1\xff\xff\xff\xff\x0f\1\1", 9}, /* serials up to 2^32 */
+    {"\x09\1\0\1", 4},                     /* serial 0 */
+    {"\x09\1\x80\x80\x80\x80\x10\1", 8},   /* serial 2^32 */
+    {"\x09\x80\0\1\1", 5},                 /* a long zero */
+    {"\x04\2\0", 3},
+    {"\x04\0\0", 3},
+    {"\x04\2\3", 3}, /* dropped one that was never given out */
+    {"\x0c\2\1", 3},
+};
+
 START_TEST(test_refused)
 {
-    static const struct {
-        const char *bytes;
-        size_t len;
-    } bad[] = {
-        {"\x00", 1}, /* END is not in files */
-        {"\x08", 1},
-        {"\x07", 1},                         /* a kind to come */
-        {"\x0e\1\1\1\1\1\1\1\1\1\1\1n", 13}, /* uses of kind 6 to come */
-        {"\xfe\1\1\1\1\1\1\1\1\1\1\1n", 13},
-        {"\x06\0\1\1\1\1\1\1\1\1\1\1n", 13},               /* term 0 */
-        {"\x06\x80\x80\x80\x08\1\1\1\1\1\1\1\1\1\1n", 16}, /* 2^24 */
-        {"\x06\1\0\0\0\0\0\0\0\0\1\1n", 13},               /* no branch */
-        {"\x06\1\1\1\1\1\1\1\1\1\1\0", 12},                /* no name */
-        {"\x06\1\1\1\1\1\1\1\1\1\1\2n", 13},               /* a cut one */
-        {"\x06\1\1\1\1\1\1\1\1\1\1\1:", 13},               /* no safe one */
-        {"\x06\1\1\1\1\1\1\1\1\1\x80\x80\x80\x80\x80\x20\1n",
-            18},       /* what is before it is of it */
-        {"\x25\1", 2}, /* uses of kind 5 to come */
-        {"\xfd\1", 2},
-        {"\x05\0\1\1", 4},         /* serial 0 */
-        {"\x05\1\x80\x80\4\1", 6}, /* shard 2^16 */
-        {"\x05\1\1", 3},           /* no number */
-        {"\x0d\0\1x", 4},          /* serial 0 */
-        {"\x0d\1\0", 3},           /* no name */
-        {"\x0d\1\2x", 4},          /* a cut one */
-        {"\x0d\1\1:", 4},          /* no safe one */
-        {"\x15\0", 2},
-        {"\x1d\0\1\1\0\2\0\0\0\0\0\0\0", 13}, /* serial 0 */
-        {"\x1d\1\1\0\0", 5},                  /* nothing was seen */
-        {"\x1d\1\1\1\0\1\0\0\0\0\0\0\0", 13}, /* not the highest */
-        {"\x1d\1\1\1\0\6\0\0\0\0\0\0\0", 13}, /* one above it */
-        {"\x1d\1\1\3\0\2\0\0\0\0\0\0\0", 13}, /* a word is missing */
-        {"\x01\1\1\1", 4},                    /* no cells */
-        {"\x8a\1\1", 3},   /* the column before, and there is none */
-        {"\x8a\1\1\1", 4}, /* likewise */
-        {"\x11\1\5\1\6\1\x8a\1\1", 9}, /* one, and there are two before */
-        {"\x09\1\5\1\x92\1\1\1", 8},   /* two, and there is one before */
-        {"\x09\1\5\1\x8a\1", 6},       /* no value */
-        {"\x91\1\5\1", 4},             /* one value, and they are two */
-        {"\x91\1\0\1\1", 5},           /* serial 0 */
-        {"\x91\1\xff\xff\xff\xff\x0f\1\1", 9}, /* serials up to 2^32 */
-        {"\x09\1\0\1", 4},                     /* serial 0 */
-        {"\x09\1\x80\x80\x80\x80\x10\1", 8},   /* serial 2^32 */
-        {"\x09\x80\0\1\1", 5},                 /* a long zero */
-        {"\x04\2\0", 3},
-        {"\x04\0\0", 3},
-        {"\x04\2\3", 3}, /* dropped one that was never given out */
-        {"\x0c\2\1", 3},
-    };
     static const uint8_t good[] = "\x04\2\1";
     static const uint8_t term[] = "\x06\1\1\1\1\1\1\1\1\1\1\1n";
     struct schema_counter counter = small_counter();

@@ -2,6 +2,7 @@
 /* repl/node: replicas follow a primary over sockets, whatever becomes of these;
  * what is committed waits for them; roles change. */
 #include "durable/snapshot_folder.h"
+#include "lib/fake_clock.h"
 #include "repl/message.h"
 #include "repl/sender.h"
 #include "unit/node_help.h"
@@ -194,6 +195,50 @@ START_TEST(test_stop)
     answer_fini(&answer);
     ck_assert_uint_eq(wait.n_have, 0);
     WAIT_UNTIL(host_says(&w.b, "link_status", "down"));
+    host_close(&w.b);
+    world_fini(&w);
+}
+END_TEST
+
+/* What was acknowledged before a stop goes to the replicas, also what the node
+ * has kept back, to send it with what comes after. */
+START_TEST(test_stop_sends)
+{
+    struct world w;
+    struct fake_clock clock;
+    fake_clock_init(&clock);
+    world_init(&w, 0, 0);
+    host_close(&w.a);
+    w.a.config.clock = &clock.clock;
+    host_open(&w.a, NULL);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    fake_clock_stand(&clock);
+    fake_clock_pass(&clock, 1000); /* since the last frame */
+    uint64_t seq = change_some(&w.a, 1);
+    WAIT_UNTIL(host_last(&w.b) >= seq);
+    seq = change_some(&w.a, 1); /* for it no time has passed since */
+    WAIT_UNTIL(host_last(&w.a) >= seq);
+    host_close(&w.a);
+    WAIT_UNTIL(host_says(&w.b, "link_status", "down"));
+    ck_assert_uint_ge(host_last(&w.b), seq);
+    host_close(&w.b);
+    world_fini(&w);
+}
+END_TEST
+
+/* A replica that takes nothing does not hold a stop up. */
+START_TEST(test_stop_in_vain)
+{
+    struct world w;
+    world_init(&w, 0, 0);
+    atomic_store(&w.b.relay_bytes, UINT64_MAX);
+    host_open(&w.b, w.a.address);
+    WAIT_UNTIL(host_is_followed(&w.a, &w.b));
+    atomic_store(&w.b.is_stuck, true);
+    (void)change_some(&w.a, WORLD_CHANGES);
+    host_close(&w.a);
+    atomic_store(&w.b.is_stuck, false);
     host_close(&w.b);
     world_fini(&w);
 }
@@ -1386,14 +1431,14 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_follow, test_breaks, test_semi_sync,
-        test_twice, test_wait, test_unwanted, test_stop, test_roles,
-        test_parting, test_unwritten, test_parting_unwritten,
-        test_parting_cold, test_parting_in_vain, test_doubtful_primary,
-        test_full_disk, test_full_disk_again, test_full_disk_ahead,
-        test_full_disk_unwritten, test_late, test_later_term,
-        test_term_of_nowhere, test_same_term, test_promotion_fails,
-        test_no_dialler, test_snapshot, test_place, test_strangers,
-        test_garbage, test_too_many, test_slow, test_lag, test_commit_waits,
-        test_crowd, test_places, test_no_descriptors};
+        test_twice, test_wait, test_unwanted, test_stop, test_stop_sends,
+        test_stop_in_vain, test_roles, test_parting, test_unwritten,
+        test_parting_unwritten, test_parting_cold, test_parting_in_vain,
+        test_doubtful_primary, test_full_disk, test_full_disk_again,
+        test_full_disk_ahead, test_full_disk_unwritten, test_late,
+        test_later_term, test_term_of_nowhere, test_same_term,
+        test_promotion_fails, test_no_dialler, test_snapshot, test_place,
+        test_strangers, test_garbage, test_too_many, test_slow, test_lag,
+        test_commit_waits, test_crowd, test_places, test_no_descriptors};
     return run_tests("node", tests, COUNT_OF(tests));
 }

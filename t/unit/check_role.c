@@ -5,6 +5,7 @@
 
 #include "repl/role_rules.h"
 #include "unit/check_help.h"
+#include "unit/role_found.h"
 #include "wal/seq.h"
 
 enum { ORDERS = 32, TTL_US = 3000000, LAG_US = 1500000 };
@@ -442,6 +443,21 @@ START_TEST(test_schedules)
 }
 END_TEST
 
+/* Each rule is missed by a schedule or by a seed. */
+START_TEST(test_none_left)
+{
+    uint64_t rules = 0;
+
+    for (size_t i = 0; i < COUNT_OF(schedules); i++) {
+        rules |= UINT64_C(1) << schedules[i].rule;
+    }
+    for (size_t i = 0; i < COUNT_OF(role_found); i++) {
+        rules |= UINT64_C(1) << role_found[i].rule;
+    }
+    ck_assert_uint_eq(rules, (UINT64_C(1) << ROLE_RULES_N) - 1);
+}
+END_TEST
+
 /* ---- what is no rule of safety ---- */
 
 /* Nobody has ever led: the first one is its own voter, and takes no changes
@@ -834,10 +850,10 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_schedules, test_first, test_never,
-        test_candidate, test_streams, test_old_look, test_hand_over,
-        test_hand_cut, test_force, test_force_not, test_keep, test_ahead,
-        test_refused};
+    const TTest *const tests[] = {test_schedules, test_none_left, test_first,
+        test_never, test_candidate, test_streams, test_old_look,
+        test_hand_over, test_hand_cut, test_force, test_force_not, test_keep,
+        test_ahead, test_refused};
 
     return run_tests("role", tests, COUNT_OF(tests));
 }

@@ -3,9 +3,11 @@
  * is lost, but what a node lacks that leads by force; nothing is done twice, no
  * two nodes acknowledge in one another's term, and in the end all logs are the
  * same and all is answered. Then with one rule taken out, where that has to be
- * seen. ROLE_SEED=N is the first seed, ROLE_SEEDS=N how many there are. */
+ * seen. ROLE_SEED=N is the first seed, ROLE_SEEDS=N how many there are.
+ * ROLE_RECOUNT=N: also says how many of N seeds find each rule. */
 #include "repl/role_rules.h"
 #include "unit/check_help.h"
+#include "unit/role_found.h"
 #include "unit/role_world.h"
 
 #include <stdio.h>
@@ -51,41 +53,57 @@ START_TEST(test_seeds)
 }
 END_TEST
 
-/* A seed that finds it, of each rule that one of some thousand finds; the
- * others have a schedule in t/unit/check_role.c. */
-static const struct {
-    enum role_rule rule;
-    unsigned seed;
-} found[] = {
-    {ROLE_RULE_NEED, 1},
-    {ROLE_RULE_VOTERS, 27},
-    {ROLE_RULE_BOTH, 815},
-    {ROLE_RULE_CARRY, 2422},
-    {ROLE_RULE_RETRY, 345},
-    {ROLE_RULE_PROMISES, 15},
-    {ROLE_RULE_DOUBTFUL, 20},
-    {ROLE_RULE_LONGEST, 5},
-    {ROLE_RULE_PARTED, 259},
-    {ROLE_RULE_RESIGN, 647},
-    {ROLE_RULE_TAKEN_VOTERS, 1323},
-    {ROLE_RULE_DEADLINE, 353},
-    {ROLE_RULE_ALONE, 586},
-};
-
 START_TEST(test_rules)
 {
     struct world_result result;
 
-    for (size_t i = 0; i < COUNT_OF(found); i++) {
+    for (size_t i = 0; i < COUNT_OF(role_found); i++) {
         world_without(0);
-        world_run(found[i].seed, &result);
+        world_run(role_found[i].seed, &result);
         ck_assert_str_eq(result.wrong, "");
-        world_without(UINT64_C(1) << found[i].rule);
-        world_run(found[i].seed, &result);
+        world_without(UINT64_C(1) << role_found[i].rule);
+        world_run(role_found[i].seed, &result);
         ck_assert_msg(result.wrong[0] != '\0', "rule %d, seed %u",
-            (int)found[i].rule, found[i].seed);
+            (int)role_found[i].rule, role_found[i].seed);
     }
     world_without(0);
+}
+END_TEST
+
+/* What each rule is worth: of how many seeds, and the first of them. Who
+ * changes the worlds sees whether they still find what they found. */
+START_TEST(test_recount)
+{
+    static const char *const names[] = {
+#define X(name, text) #name,
+        ROLE_RULES(X)
+#undef X
+    };
+    uint64_t first = number_in("ROLE_SEED", 1);
+    uint64_t n = number_in("ROLE_RECOUNT", 0), n_found = 0, first_found = 0;
+    struct world_result result;
+
+    world_without(UINT64_C(1) << _i);
+    for (uint64_t seed = first; seed < first + n; seed++) {
+        world_run(seed, &result);
+        if (result.wrong[0] != '\0') {
+            first_found = n_found == 0 ? seed : first_found;
+            n_found++;
+        }
+    }
+    world_without(0);
+    printf("# without %s: found by %llu of %llu seeds", names[_i],
+        (unsigned long long)n_found, (unsigned long long)n);
+    printf(n_found > 0 ? ", the first is %llu\n" : "\n",
+        (unsigned long long)first_found);
+    for (size_t i = 0; i < COUNT_OF(role_found); i++) {
+        uint64_t seed = role_found[i].seed;
+
+        if ((int)role_found[i].rule == _i && first <= seed &&
+            seed < first + n) {
+            ck_assert_uint_gt(n_found, 0);
+        }
+    }
 }
 END_TEST
 
@@ -135,6 +153,9 @@ main(void)
     tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_loop_test(tcase, test_seeds, 0, PARTS);
     tcase_add_test(tcase, test_rules);
+    if (number_in("ROLE_RECOUNT", 0) > 0) {
+        tcase_add_loop_test(tcase, test_recount, 0, ROLE_RULES_N);
+    }
     tcase_add_test(tcase, test_etcd);
     tcase_add_loop_test(tcase, test_many_wait, 0, (int)COUNT_OF(many_wait));
     tcase_add_loop_test(tcase, test_never_well, 0, (int)COUNT_OF(many_wait));
