@@ -21,12 +21,24 @@ enum {
     THOUSANDTHS = 1000
 };
 
+/* The length of a number. Its unit may be said where that is milliseconds, which
+ * nobody should take for seconds. */
+static size_t
+number_length(const struct options_row *row, const char *text)
+{
+    size_t len = strlen(text);
+    bool has_unit = row->argument != NULL &&
+        strcmp(row->argument, "MS") == 0 && len > 2 &&
+        strcmp(text + len - 2, "ms") == 0;
+    return has_unit ? len - 2 : len;
+}
+
 static bool
 set_number(const struct options_row *row, const char *text, int *out)
 {
     int64_t number;
-    if (!num_parse_i64(text, strlen(text), &number) || number < row->lowest ||
-        number > row->highest) {
+    if (!num_parse_i64(text, number_length(row, text), &number) ||
+        number < row->lowest || number > row->highest) {
         return false;
     }
     if (row->type == OPTIONS_TYPE_POWER_OF_TWO &&

@@ -107,6 +107,12 @@ START_TEST(test_numbers)
         snprintf(line, sizeof line, "--shards=%d", shards);
         ck_assert_int_eq(good(line).shards, shards);
     }
+    ck_assert_int_eq(good("--slow=20").slow_ms, 20);
+    ck_assert_int_eq(good("--slow=20ms").slow_ms, 20);
+    bad("--slow=ms", "'ms'");
+    bad("--slow=20s", "'20s'");
+    bad("--slow=20msms", "'20msms'");
+    bad("--commit-timeout=1ms", "'1ms'"); /* of seconds */
     ck_assert_int_eq(good("-t 1").threads, 1);
     ck_assert_int_eq(good("-t 256").threads, 256);
     ck_assert_int_eq(good("-p 65535").port, 65535);
