@@ -33,7 +33,8 @@
 
 enum {
     WAIT_LOOK_US = 100000, /* between looks whether a wait is wanted */
-    END_US = 100000 /* what a node that is to end takes to send its log */
+    END_LOOK_US = 5000,    /* likewise whether it can end */
+    END_US = 1000000 /* what a node that is to end takes to send its log */
 };
 
 const struct history node_no_history;
@@ -245,8 +246,16 @@ on_store_moved(struct store_listener *listener)
     bell_ring(&node->bell);
 }
 
-/* Before the turn looks at the log: it sees what was acknowledged before the
- * stop then. */
+void
+node__refuse_changes(struct node *node, int err)
+{
+    if (node->end_us == 0) {
+        store_refuse_changes(node->config.store, err);
+    }
+}
+
+/* A node that is to end takes no more changes, so that replicas can be sent all
+ * that it has acknowledged. */
 static void
 look_whether_to_end(struct node *node)
 {
@@ -256,19 +265,28 @@ look_whether_to_end(struct node *node)
     is_stopping = node->is_stopping;
     mutex_unlock(&node->lock);
     if (is_stopping && node->end_us == 0) {
+        node__refuse_changes(node, ERR_CLOSED);
         node->end_us = node->now_us + END_US;
+        qsbr_wait(node->config.store->qsbr); /* for who had asked before */
     }
 }
 
-/* Replicas are sent first what the log has: it was acknowledged, maybe. */
+/* Is there something that replicas are to be sent first? */
+static bool
+has_more(const struct node *node)
+{
+    return node->state == NODE_STATE_LEADING &&
+        (store_has_changes(node->config.store) || sender_is_behind(node));
+}
+
 static bool
 ends_now(struct node *node)
 {
     if (node->end_us == 0 || node->state == NODE_STATE_ENDING) {
         return false;
     }
-    if (node->now_us < node->end_us && sender_is_behind(node)) {
-        node_wake_at(node, node->end_us);
+    if (node->now_us < node->end_us && has_more(node)) {
+        node_wake_at(node, node->now_us + END_LOOK_US);
         return false;
     }
     return true;

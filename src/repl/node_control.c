@@ -143,7 +143,7 @@ take_changes(struct node *node, enum role_changes changes)
         return;
     }
     node->sender.refuses_changes = changes != ROLE_CHANGES_TAKEN;
-    store_refuse_changes(node->config.store, errs[changes]);
+    node__refuse_changes(node, errs[changes]);
     if (changes == ROLE_CHANGES_PARKED) { /* who had asked before */
         qsbr_wait(node->config.store->qsbr);
         node_look(node);

@@ -178,6 +178,9 @@ void node__cede(struct node *node);
 /* Does what was ordered, as far as that can be done now. */
 void node__do_orders(struct node *node);
 
+/* store_refuse_changes; a node that is to end refuses all, and goes on so. */
+void node__refuse_changes(struct node *node, int err);
+
 /* Has the process load the directory anew. */
 void node_reload(struct node *node);
 

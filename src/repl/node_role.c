@@ -103,8 +103,8 @@ lead(struct node *node)
     file.is_doubtful = false; /* who says so has decided that it counts */
     err = node_write_file(node, &file);
     /* as of sender_begin, for the store takes changes before that */
-    store_refuse_changes(node->config.store,
-        node->config.min_replicas > 0 ? ERR_FEW_REPLICAS : 0);
+    node__refuse_changes(
+        node, node->config.min_replicas > 0 ? ERR_FEW_REPLICAS : 0);
     if (err == 0) {
         err = store_begin_term(node->config.store, node->config.name.text,
             node->config.name.len, (uint32_t)term, &seq);
@@ -135,11 +135,11 @@ node__begin_term(struct node *node, uint64_t term, uint64_t *seq)
         return ERR_LOG_ORDER;
     }
     /* for the store takes changes before it is decided whether they may be */
-    store_refuse_changes(node->config.store, ERR_NO_PRIMARY);
+    node__refuse_changes(node, ERR_NO_PRIMARY);
     err = store_begin_term(node->config.store, node->config.name.text,
         node->config.name.len, (uint32_t)term, seq);
     if (err != 0) {
-        store_refuse_changes(node->config.store, 0);
+        node__refuse_changes(node, 0);
         return err;
     }
     node_set_primary(node, "", 0);
@@ -165,7 +165,7 @@ demote(struct node *node)
         node_reload(node);
         return false;
     }
-    store_refuse_changes(node->config.store, 0);
+    node__refuse_changes(node, 0);
     node->sender.refuses_changes = false;
     node->committed = 0; /* what the store knows it does not forget */
     node_look(node);
@@ -297,7 +297,7 @@ begin_parting(struct node *node, struct node_order *order)
         answer(node, order, err);
         return;
     }
-    store_refuse_changes(node->config.store, ERR_NOT_PRIMARY);
+    node__refuse_changes(node, ERR_NOT_PRIMARY);
     qsbr_wait(node->config.store->qsbr); /* for who had asked before */
     node_look(node); /* what they have changed is in what the log was given */
     node->parting = order;

@@ -303,8 +303,7 @@ look_for_replicas(struct node *node)
     is_few = n < node->config.min_replicas;
     if (is_few != sender->refuses_changes && node->parting == NULL) {
         sender->refuses_changes = is_few;
-        store_refuse_changes(
-            node->config.store, is_few ? ERR_FEW_REPLICAS : 0);
+        node__refuse_changes(node, is_few ? ERR_FEW_REPLICAS : 0);
         log_event(node->config.logger, "repl_changes", LOG_WARNING,
             is_few ? "%u replicas are heard: changes are refused"
                    : "%u replicas are heard: changes are taken again",
@@ -315,8 +314,8 @@ look_for_replicas(struct node *node)
 void
 sender_take_changes(struct node *node)
 {
-    store_refuse_changes(node->config.store,
-        node->sender.refuses_changes ? ERR_FEW_REPLICAS : 0);
+    node__refuse_changes(
+        node, node->sender.refuses_changes ? ERR_FEW_REPLICAS : 0);
 }
 
 void
@@ -353,7 +352,7 @@ sender_is_behind(const struct node *node)
 {
     for (const struct sender_stream *it = node->sender.streams; it != NULL;
          it = it->next) {
-        if (gets_log(it) && it->link.sent < node->position.written) {
+        if (gets_log(it) && it->link.sent < node->position.given) {
             return true;
         }
     }

@@ -129,7 +129,7 @@ struct sender {
 /* Accepts connections from now on. 0, ERR_NO_MEMORY, ERR_SYSTEM. */
 int sender_start(struct node *node);
 
-/* True where a replica was not sent yet what the log has. */
+/* True where a replica was not sent yet what the log was given. */
 bool sender_is_behind(const struct node *node);
 
 /* Ends all streams but those of who asks; in_full: these too, and accepts no

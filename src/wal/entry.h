@@ -209,6 +209,19 @@ entry__is_run(unsigned n, const uint32_t *serial)
     return i == n && n <= ENTRY_SHORT_MAX;
 }
 
+/* Bytes that an entry takes to say its columns, where they are not those of the
+ * record before. */
+static inline unsigned
+entry__said_bytes(unsigned n, const uint32_t *serial)
+{
+    unsigned bytes = entry__bytes(serial[0]);
+
+    for (unsigned i = 1; i < n && !entry__is_run(n, serial); i++) {
+        bytes += entry__bytes(serial[i]);
+    }
+    return bytes;
+}
+
 /* Writes cells to out (room for ENTRY_HEAD_BYTES_MAX + n x
  * ENTRY_CELL_BYTES_MAX, all of which may be written to) and returns the length:
  * n (1..16) serials, none of them 0, and values. id_before: of the cells
@@ -238,7 +251,7 @@ entry_put_record(uint8_t *out, uint64_t id, unsigned n, const uint32_t *serial,
     size_t len;
     ASSERT(n >= 1 && n <= SCHEMA_COLUMNS_MAX);
     if (before != NULL && entry__has_columns(before, n, serial) &&
-        near_bytes <= id_bytes + 1) {
+        near_bytes <= id_bytes + entry__said_bytes(n, serial)) {
         len =
             entry__put_first(out, ENTRY_CELLS_NEAR, ENTRY_SHORT + n, distance);
     } else if (entry__is_run(n, serial) && id_bytes + 1 < near_bytes + n) {

@@ -447,6 +447,42 @@ START_TEST(test_names)
 }
 END_TEST
 
+/* Records of the same columns, of which every third is left out, whose number
+ * takes other bytes than those of its neighbours: what is sent is not longer,
+ * though the distance over what is left out is long. */
+START_TEST(test_lengths_of_numbers)
+{
+    static const uint32_t firsts[] = {1, 200, 20000, 1U << 28};
+    struct owns *owns;
+    ck_assert_int_eq(owns_create_rule("modulo:0/2", 10, &owns), 0);
+    for (unsigned n = 1; n <= SCHEMA_COLUMNS_MAX; n++) {
+        for (size_t f = 0; f < COUNT_OF(firsts); f++) {
+            uint64_t id[] = {3 << 19, (1 << 14) + 1, 1 << 8}, last = 0;
+            uint8_t in[64 * ENTRY_CELLS_BYTES_MAX];
+            uint8_t out[sizeof in + FEED_FILTER_MORE];
+            uint32_t serial[SCHEMA_COLUMNS_MAX];
+            uint64_t value[SCHEMA_COLUMNS_MAX] = {0};
+            struct feed_filter filter = {.owns = owns};
+            size_t len = 0, out_len;
+            for (unsigned i = 0; i < n; i++) {
+                serial[i] = firsts[f] + i + (i > 1); /* no run */
+            }
+            for (unsigned i = 0; i < 64; i++, id[i % 3] += 2) {
+                const struct entry_before before = {last, n, serial};
+                last = id[i % 3];
+                len += entry_put_record(
+                    in + len, last, n, serial, value, i > 0 ? &before : NULL);
+            }
+            ck_assert_int_eq(
+                feed_filter_run(&filter, in, len, out, &out_len), 0);
+            ck_assert_uint_lt(out_len, len);
+            feed_filter_fini(&filter);
+        }
+    }
+    owns_destroy(&owns);
+}
+END_TEST
+
 /* Where it is cut an entry is not whole, or it ends before one. */
 START_TEST(test_cut)
 {
@@ -486,7 +522,7 @@ int
 main(void)
 {
     const TTest *tests[] = {test_residues, test_about_around_the_end,
-        test_marks, test_names, test_cut};
+        test_marks, test_names, test_lengths_of_numbers, test_cut};
 
     return run_tests("feed_filter", tests, COUNT_OF(tests));
 }
