@@ -21,8 +21,8 @@ enum {
     THOUSANDTHS = 1000
 };
 
-/* The length of a number. Its unit may be said where that is milliseconds, which
- * nobody should take for seconds. */
+/* The length of a number. Its unit may be said where that is milliseconds,
+ * which nobody should take for seconds. */
 static size_t
 number_length(const struct options_row *row, const char *text)
 {
