@@ -294,6 +294,17 @@ put_counters(struct put *put, const char *family, const char *figure)
     }
 }
 
+/* How many digits there are before end, behind which there may be nothing. */
+static size_t
+digits_at(const char *text, const char *end)
+{
+    const char *at = text;
+    while (at < end && *at >= '0' && *at <= '9') {
+        at++;
+    }
+    return (size_t)(at - text);
+}
+
 /* Of `NAME key=value ...`; what is not known is left out. Names are of letters,
  * digits, _ . and - (--node). */
 static void
@@ -304,8 +315,9 @@ put_replicas(
     size_t at = 0, len = strlen(key);
     char labels[LABEL_BYTES], value[FIGURE_BYTES], scaled[FIGURE_BYTES];
     while (figures_next(put->figures, FIGURES_replicas, &at, &pair)) {
+        const char *end = pair.value + pair.value_len;
         const char *found = memmem(pair.value, pair.value_len, key, len);
-        size_t n = found == NULL ? 0 : strspn(found + len, "0123456789");
+        size_t n = found == NULL ? 0 : digits_at(found + len, end);
         if (n > 0 && n < sizeof value) {
             (void)snprintf(value, sizeof value, "%.*s", (int)n, found + len);
             scale(unit, value, scaled);

@@ -186,8 +186,12 @@ static inline bool
 entry__has_columns(
     const struct entry_before *before, unsigned n, const uint32_t *serial)
 {
-    return n <= ENTRY_SHORT_MAX && n == before->n &&
-        memcmp(serial, before->serial, n * sizeof *serial) == 0;
+    unsigned i = 0;
+
+    while (i < n && n == before->n && serial[i] == before->serial[i]) {
+        i++;
+    }
+    return i == n && n <= ENTRY_SHORT_MAX;
 }
 
 /* Bytes of a number. */
@@ -247,14 +251,17 @@ entry_put_record(uint8_t *out, uint64_t id, unsigned n, const uint32_t *serial,
 {
     uint64_t distance =
         before == NULL ? UINT64_MAX : bytes_zigzag(id - before->id);
-    unsigned near_bytes = entry__bytes(distance), id_bytes = entry__bytes(id);
     size_t len;
     ASSERT(n >= 1 && n <= SCHEMA_COLUMNS_MAX);
     if (before != NULL && entry__has_columns(before, n, serial) &&
-        near_bytes <= id_bytes + entry__said_bytes(n, serial)) {
+        (distance <= id ||
+            entry__bytes(distance) <=
+                entry__bytes(id) + entry__said_bytes(n, serial))) {
         len =
             entry__put_first(out, ENTRY_CELLS_NEAR, ENTRY_SHORT + n, distance);
-    } else if (entry__is_run(n, serial) && id_bytes + 1 < near_bytes + n) {
+    } else if (entry__is_run(n, serial) &&
+        (before == NULL ||
+            entry__bytes(id) + 1 < entry__bytes(distance) + n)) {
         len = entry__put_first(out, ENTRY_CELLS, ENTRY_SHORT + n, id);
         len += bytes_put_varint(out + len, serial[0]);
     } else {

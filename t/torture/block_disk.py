@@ -163,7 +163,7 @@ class StateDisk(Disk):
         self.image = os.path.join(self.top, "image")
         self.mount_point = os.path.join(self.top, "mnt")
         self.data = os.path.join(self.mount_point, "data")
-        self.is_mounted = False
+        self.is_mounted = self.is_frozen = False
         try:
             self.said = write(self.image)
             os.mkdir(self.mount_point, 0o755)
