@@ -131,8 +131,8 @@ class Episodes:
 def io_episodes(kind, mode, count, seed, longest_s=LONGEST_S,
                 tell=lambda text: None):
     """count episodes, and up to MORE more until a change was refused: on a
-    busy machine no call may fall into short ones; (changes acknowledged, refused,
-    file systems that gave up)."""
+    busy machine no call may fall into short ones; (changes acknowledged,
+    refused, file systems that gave up)."""
     episodes = Episodes(kind, mode, seed, longest_s)
     refused = number = 0
     try:
