@@ -258,13 +258,30 @@ restore(const struct backup_setup *setup)
         : backup__fail("restore", it.copy.why);
 }
 
-/* A batch, or 2026-01-31T23:59:59Z. */
+/* 2026-01-31T23:59:59Z as seconds since 1970. -1: it is no such text, or there
+ * is no such day, of which timegm makes another one. */
+static time_t
+parse_time(const char *text)
+{
+    static const char form[] = "%Y-%m-%dT%H:%M:%SZ";
+    char again[sizeof("2026-01-31T23:59:59Z")];
+    struct tm tm = {0};
+    const char *end = strptime(text, form, &tm);
+    if (end == NULL || *end != '\0') {
+        return -1;
+    }
+    time_t time_s = timegm(&tm);
+    bool is_same = gmtime_r(&time_s, &tm) != NULL &&
+        strftime(again, sizeof(again), form, &tm) > 0 &&
+        strcmp(again, text) == 0;
+    return is_same ? time_s : -1;
+}
+
+/* A batch, or a time. */
 static bool
 take_until(struct backup_setup *setup, const char *text)
 {
-    struct tm tm = {0};
-    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    time_t time_s = end == NULL || *end != '\0' ? -1 : timegm(&tm);
+    time_t time_s = parse_time(text);
     if (time_s > 0) {
         setup->until_ms = (uint64_t)time_s * MS_PER_S;
         return true;

@@ -16,6 +16,9 @@ COLUMNS = 24
 # Of Grafana itself, so that no list has them.
 BUILT_IN = {"__rate_interval"}
 VARIABLE = re.compile(r"\$\{?(\w+)\}?")
+SELECTOR = re.compile(r"\b(?:tallyd|memcached)_\w+(?:\{([^}]*)\})?")
+LABEL_VALUES = re.compile(r"label_values\((\w+), \w+\)")
+OF_INSTANCES = 'instance=~"$instance"'
 
 
 def variables(document):
@@ -34,14 +37,22 @@ def as_promql(expression):
         "$instance", "a:80|b:80")
 
 
-def wrong_variables(document):
+def sources_of(known):
+    return sorted(
+        name for name, one in known.items()
+        if one["type"] == "datasource" and one["query"] == "prometheus")
+
+
+def wrong_variables(document, metrics):
     wrong, known = [], variables(document)
-    sources = {name for name, one in known.items()
-               if one["type"] == "datasource" and one["query"] == "prometheus"}
+    sources = sources_of(known)
     for name, one in known.items():
         if one["type"] == "query" and VARIABLE.findall(
-                one["datasource"]["uid"]) != sorted(sources):
+                one["datasource"]["uid"]) != sources:
             wrong.append("variable %s: of which source?" % name)
+        elif one["type"] == "query" and not set(LABEL_VALUES.findall(
+                one["query"]["query"])) & metrics:
+            wrong.append("variable %s: of which metric?" % name)
         elif one["type"] not in ("query", "datasource"):
             wrong.append("variable %s: its type" % name)
     if len(known) != len(document["templating"]["list"]) or len(sources) != 1:
@@ -55,7 +66,8 @@ def wrong_place(panel, taken):
     cells = {(x, y) for x in range(place["x"], place["x"] + place["w"])
              for y in range(place["y"], place["y"] + place["h"])}
     wrong = []
-    if not cells or place["x"] < 0 or place["x"] + place["w"] > COLUMNS:
+    if not cells or min(place["x"], place["y"]) < 0 or \
+            place["x"] + place["w"] > COLUMNS:
         wrong.append("%s: beside the page" % panel["title"])
     if cells & taken:
         wrong.append("%s: over another panel" % panel["title"])
@@ -69,12 +81,13 @@ def wrong_target(panel, target, known):
     if not used <= set(known):
         wrong.append("%s: no variable %s" % (panel["title"],
                                              sorted(used - set(known))))
-    if "instance" not in used:
+    chosen = SELECTOR.findall(target["expr"])
+    if not chosen or not all(OF_INSTANCES in one for one in chosen):
         wrong.append("%s: of every instance: %s" % (panel["title"],
                                                     target["expr"]))
     source = target["datasource"]
     if source != panel["datasource"] or source["type"] != "prometheus" or \
-            not set(VARIABLE.findall(source["uid"])) & set(known):
+            VARIABLE.findall(source["uid"]) != sources_of(known):
         wrong.append("%s: of which source?" % panel["title"])
     return wrong
 
@@ -93,11 +106,11 @@ def wrong_panel(panel, known, taken):
     return wrong
 
 
-def wrong_dashboard(document):
-    """A dashboard, parsed."""
+def wrong_dashboard(document, metrics):
+    """A dashboard, parsed; metrics: the names that there are."""
     if set(document) != KEYS:
         return ["its keys: %s" % sorted(set(document) ^ KEYS)]
-    wrong, taken = wrong_variables(document), set()
+    wrong, taken = wrong_variables(document, metrics), set()
     for panel in document["panels"]:
         wrong += wrong_panel(panel, variables(document), taken)
     for key in "id", "title":

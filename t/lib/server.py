@@ -239,9 +239,14 @@ def status(pid):
         return {}
 
 
+def directories():
+    """How the path of each directory of make_directory begins."""
+    return os.path.join(tempfile.gettempdir(), "tallyd-test-")
+
+
 def make_directory():
     """A temporary directory into which the server's user may write too."""
-    directory = tempfile.mkdtemp(prefix="tallyd-test-")
+    directory = tempfile.mkdtemp(prefix=os.path.basename(directories()))
     os.chmod(directory, 0o755)
     if os.geteuid() == 0:
         entry = pwd.getpwnam("nobody")

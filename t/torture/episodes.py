@@ -18,7 +18,7 @@ from oracle import Lost
 
 SHORTEST_S, LONGEST_S = 0.1, 5.0
 PROBE = "probe"
-MORE = 5
+MORE = 20  # episodes, until a change was refused
 
 
 def gave_up(disk):
@@ -130,13 +130,13 @@ class Episodes:
 
 def io_episodes(kind, mode, count, seed, longest_s=LONGEST_S,
                 tell=lambda text: None):
-    """count episodes, and up to MORE times as many until a change was refused:
-    on a busy machine no call may fall into short ones; (changes acknowledged,
+    """count episodes, and up to MORE more until a change was refused: on a
+    busy machine no call may fall into short ones; (changes acknowledged,
     refused, file systems that gave up)."""
     episodes = Episodes(kind, mode, seed, longest_s)
     refused = number = 0
     try:
-        while number < count or refused == 0 and number < MORE * count:
+        while number < count or refused == 0 and number < count + MORE:
             number += 1
             tell("%s on %s, episode %d of %d" % (mode, kind, number, count))
             episodes.run()

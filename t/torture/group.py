@@ -34,15 +34,21 @@ LEASE_S = 3
 ETCD_S = 2       # for an answer of a member that may be gone
 STORY_LINES = 60
 DISK_BYTES = 384 * MIB
+DOUBT = "the machine was started anew"  # a node's log
 # The kernel's boot id is what a file says, and a cut disk of another node is
-# not kept by this process: $1 is its own disk, $2 the file.
+# not kept by this process: $1 is its own disk, $2 the file, $3 how the paths of
+# all disks of tests begin. Those of the host stay.
 MACHINE = r"""
 mount --bind "$2" /proc/sys/kernel/random/boot_id || exit 1
 own=$1
-shift 2
+tests=$3
+shift 3
 for at in $(sed -n 's,^/dev/loop[0-9]* \([^ ]*\) .*,\1,p' /proc/self/mounts)
 do
-    [ "$at" = "$own" ] || umount "$at" || exit 1
+    case $at in
+    "$own") ;;
+    "$tests"*) umount "$at" || exit 1 ;;
+    esac
 done
 exec "$@"
 """
@@ -57,6 +63,7 @@ class Member(Node):
         self.group = group
         self.story = []  # what its earlier lives wrote
         self.again = 0   # starts that no fault of a test stands behind
+        self.doubted = 0 # times that its earlier lives wrote DOUBT
 
     def start(self):
         """Until it has loaded: who leads is seen later."""
@@ -75,9 +82,16 @@ class Member(Node):
 
     def launch(self):
         if self.process is not None:
-            self.story = (self.story + self.stderr().splitlines())[
-                -STORY_LINES:]
+            text = self.stderr()
+            self.doubted += text.count(DOUBT)
+            self.story = (self.story + text.splitlines())[-STORY_LINES:]
         super().launch()
+
+    def doubts(self):
+        """How often it said that it may have lost what it acknowledged."""
+        if self.process is None:
+            return 0
+        return self.doubted + self.stderr().count(DOUBT)
 
     def kill(self, show=False):
         if show:
@@ -211,7 +225,8 @@ class Group:
             write_boot_id(place)
             more["wrapper"] += [
                 "unshare", "--mount", "--propagation", "private", "sh", "-c",
-                MACHINE, "sh", place.mount_point, boot_id_file(place)]
+                MACHINE, "sh", place.mount_point, boot_id_file(place),
+                server.directories()]
         return more
 
     def add(self, name, *options):

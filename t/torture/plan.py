@@ -60,8 +60,11 @@ def share(count):
 
 
 def some(things):
-    """Those of a list; which, the seed says."""
-    return things[SEED % SHARE :: SHARE]
+    """Those of a list, at least one; which, the seed says."""
+    things = list(things)
+    if SHARE > 1:
+        random.Random("share %d" % SEED).shuffle(things)
+    return things[:share(len(things))]
 
 
 def add_kills(count):
@@ -296,7 +299,7 @@ OUTAGES = (
 def add_outages(modes):
     endings = ("stop", "kill", "kill meanwhile")
     for (calls, error), mode, ending in some(
-            list(itertools.product(OUTAGES, modes, endings))):
+            itertools.product(OUTAGES, modes, endings)):
         tap.add("--sync=%s: %s fail with %s for a while, then %s" % (
             mode, ", ".join(calls), errno.errorcode[error], ending),
             faults.long_fault, SEED, mode, calls, error, ending)
@@ -485,12 +488,12 @@ def add_rounds(count, has_root):
         left = max(1, count // len(modes))
         part = 0
         while left > 0:
-            some = min(left, REPLICA_ROUNDS)
+            now = min(left, REPLICA_ROUNDS)
             tap.add("three nodes%s, --sync=%s: %d rounds%s" % (
-                " on three machines" if has_root else "", mode, some,
+                " on three machines" if has_root else "", mode, now,
                 ", part %d" % part if part else ""),
-                run_replicas, some, SEED + part, has_root, mode)
-            left -= some
+                run_replicas, now, SEED + part, has_root, mode)
+            left -= now
             part += 1
 
 
@@ -648,13 +651,13 @@ def add_failovers(counts, has_root, outage_s=OUTAGE_S):
         if kind == "clock" and not failover.faketime():
             continue
         while count > 0 and (has_root or kind not in ROOT_KINDS):
-            some = min(count, FAILOVER_ROUNDS)
+            now = min(count, FAILOVER_ROUNDS)
             tap.add("a group that decides by itself who leads%s: %d rounds of "
                     "%s%s" % (" on machines of its own" if has_root else "",
-                              some, kind, ", part %d" % part if part else ""),
-                    run_failovers, some, SEED + part, has_root, kind,
+                              now, kind, ", part %d" % part if part else ""),
+                    run_failovers, now, SEED + part, has_root, kind,
                     outage_s)
-            count -= some
+            count -= now
             part += 1
 
 
