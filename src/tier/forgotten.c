@@ -10,8 +10,8 @@
  *
  * A source of a fixed id is another record, of another shard: it is read right
  * before each batch, and no lock keeps it as it is while that is made. Where a
- * client lowers it just then, the mark may go by what it was; a mark that is set
- * in that moment, to the number that it had, goes with it. */
+ * client lowers it just then, the mark may go by what it was; a mark that is
+ * set in that moment, to the number that it had, goes with it. */
 #include "tier/forgotten.h"
 
 #include "base/assert.h"
