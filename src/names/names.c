@@ -184,6 +184,15 @@ names_tag(const struct names *names, const char *bytes, size_t len)
 }
 
 bool
+names_is_nobodys(const struct names *names, uint64_t id)
+{
+    unsigned shard;
+    uint32_t number;
+    return id >= OWN_ID_END && !number_of(names, id, &shard, &number) &&
+        id == id_of(names, shard, NOBODY);
+}
+
+bool
 names_next(
     const struct names *names, unsigned shard, uint32_t *number, uint64_t *id)
 {

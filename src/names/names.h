@@ -94,6 +94,9 @@ size_t names_name(
  * tells names apart that have had the same id, but for one in 2^32. */
 uint32_t names_tag(const struct names *names, const char *bytes, size_t len);
 
+/* True for an id that names_find gives for names that it does not find. */
+bool names_is_nobodys(const struct names *names, uint64_t id);
+
 /* Takes a name out, and tells the sink; false: the number has none. Who calls
  * it has seen under the same lock that no record of its id is left. The
  * shard's. */

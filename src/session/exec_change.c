@@ -235,8 +235,7 @@ sample(struct hot *hot, const struct job *job)
         const struct engine_name *name = change->name;
         uint32_t tag = name == NULL
             ? 0
-            : names_tag(job->session->executor->store->names, name->bytes,
-                  name->len);
+            : exec__name_tag(job, change->id, name->bytes, name->len);
         hot_count(hot, change->id, tag, change->counter, change->serial[0],
             HOT_CHANGE);
     }

@@ -65,7 +65,6 @@ count_change(struct session *session, const struct change *change)
         exec__count(session, METRIC_decr_hits, found);
         break;
     case CHANGE_MARK_DELETE:
-    case CHANGE_MARK_FORGET:
     case CHANGE_READ_ALL:
         count_mark(session, change);
         /* fall through */
@@ -97,6 +96,8 @@ count_change(struct session *session, const struct change *change)
     case CHANGE_REPLACE:
         exec__count(session, METRIC_cmd_set, 1);
         break;
+    case CHANGE_MARK_FORGET:
+        ASSERT(!"no client's");
     }
     exec__count(session, METRIC_cell_changes, found);
 }

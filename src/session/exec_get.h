@@ -76,7 +76,7 @@ exec_get__cell(uint64_t id, const struct schema_target *target)
  * the slot, whose cells are those of get.key from its first on. */
 void exec_get__add_name(
     struct job *job, const struct slot *slot, const struct key *key);
-/* names_tag of the name that the cell is of; 0: its id is its own. */
+/* exec__name_tag of the name that the cell is of; 0: its id is its own. */
 uint32_t exec_get__name_tag(const struct job *job, unsigned cell);
 /* Gives the cells their ids; before they are asked for. */
 void exec_get__find_names(struct session *session);

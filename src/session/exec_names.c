@@ -58,13 +58,21 @@ ask(const struct job *job, struct names_ask ask[EXEC_SLICE_KEYS_MAX])
 }
 
 uint32_t
+exec__name_tag(
+    const struct job *job, uint64_t id, const char *bytes, size_t len)
+{
+    const struct names *names = job->session->executor->store->names;
+    return names_is_nobodys(names, id) ? 0 : names_tag(names, bytes, len);
+}
+
+uint32_t
 exec_get__name_tag(const struct job *job, unsigned cell)
 {
     for (unsigned i = 0; i < job->n_names; i++) {
         const struct slot_name *it = &job->name[i];
         if (cell >= it->cell && cell - it->cell < it->n_cells) {
-            return names_tag(job->session->executor->store->names,
-                &job->name_text[it->at], it->len);
+            return exec__name_tag(
+                job, it->id, &job->name_text[it->at], it->len);
         }
     }
     return 0;

@@ -138,7 +138,6 @@ miss_of(const struct change *change)
     case CHANGE_DELETE:
     case CHANGE_CAS:
     case CHANGE_MARK_DELETE:
-    case CHANGE_MARK_FORGET:
     case CHANGE_MARK_CAS:
     case CHANGE_READ_ALL:
     case CHANGE_MEMBER_DELETE:
@@ -155,6 +154,8 @@ miss_of(const struct change *change)
     case CHANGE_MEMBER_SET:
     case CHANGE_MEMBER_ADD:
         break;
+    case CHANGE_MARK_FORGET:
+        ASSERT(!"no client's");
     }
     return ERR_NOT_OWNED;
 }

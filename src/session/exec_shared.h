@@ -177,6 +177,10 @@ void exec__take_name(struct job *job, const struct key *key);
 /* Gives the changes gathered the ids that their names have at the moment; what
  * counts is what they have when the change is made. */
 void exec__find_names(struct session *session);
+/* names_tag of a name that has that id; 0: it has none, and the id is nobody's.
+ * So all such names are one of stats hot, and no other's place is taken. */
+uint32_t exec__name_tag(
+    const struct job *job, uint64_t id, const char *bytes, size_t len);
 
 /* What a request changes, as a change of a number. */
 enum change_op exec__change_op(enum request_op op);

@@ -4,13 +4,15 @@
  * A pass goes through the tables of each counter that has marks with forget=,
  * one table a step. A table's records are copied, and a mark that counts as
  * none by its source is deleted (tier/forgotten.h). A source of a fixed id is
- * read before the copy: it may be older then, and so forgets less. Where it is
- * not in memory, its marks wait for another pass. */
+ * read again for each few records of the copy. Where it is not in memory, its
+ * marks wait for another pass. */
 #include "store/forgetter.h"
 
 #include "base/assert.h"
 #include "engine/cover.h"
 #include "engine/engine_extents.h"
+
+enum { LOOK_EVERY = 64 }; /* records between looks at fixed sources */
 
 void
 forgetter_init(
@@ -95,6 +97,14 @@ codes_of(const struct engine_rows *rows, uint32_t serial)
     return NULL;
 }
 
+static void
+look_at_sources(struct forgetter *it)
+{
+    qsbr_online(it->config.qsbr, &it->reader);
+    forgotten_look(&it->marks);
+    qsbr_offline(&it->reader);
+}
+
 /* Deletes what is forgotten of one mark, in all records of the copy. */
 static void
 forget(struct forgetter *it, const struct forgotten_mark *mark)
@@ -104,11 +114,14 @@ forget(struct forgetter *it, const struct forgotten_mark *mark)
     const uint64_t *own =
         mark->is_fixed ? NULL : codes_of(rows, mark->source.serial);
     for (uint32_t i = 0; stored != NULL && i < rows->n; i++) {
+        if (mark->is_fixed && i % LOOK_EVERY == 0) {
+            look_at_sources(it);
+        }
         if (forgotten_is(mark, stored[i], own == NULL ? 0 : own[i])) {
             uint64_t id =
                 engine_id(it->config.engine, it->shard, rows->row[i]);
             it->n_forgotten +=
-                forgotten_delete(&it->marks, mark, id, stored[i], NULL);
+                forgotten_delete(&it->marks, mark, id, stored[i], NULL) == 0;
         }
     }
 }
@@ -117,9 +130,6 @@ forget(struct forgetter *it, const struct forgotten_mark *mark)
 static void
 look_through(struct forgetter *it, const struct engine_extent *table)
 {
-    qsbr_online(it->config.qsbr, &it->reader);
-    forgotten_look(&it->marks);
-    qsbr_offline(&it->reader);
     if (engine_copy_range(it->config.engine, it->slot, it->shard,
             table->first_row, table->last_row, &it->rows) != 0) {
         return;

@@ -4,8 +4,14 @@
  * Who looks reads records one after the other, without a lock: what it finds is
  * a guess. The engine decides under the shard's lock (CHANGE_MARK_FORGET), by
  * the source of the same record as it is then, or by that of a fixed id as it
- * was read last; and only where the mark is still the one that was found. So a
- * mark that somebody has moved stays, and so does one that counts again. */
+ * was read last; and only where the mark is still the number that was found. So
+ * a mark that somebody has moved stays, and so does one that counts again by a
+ * source of its own id.
+ *
+ * A source of a fixed id is another record, of another shard: it is read right
+ * before each batch, and no lock keeps it as it is while that is made. Where a
+ * client lowers it just then, the mark may go by what it was; a mark that is
+ * set in that moment, to the number that it had, goes with it. */
 #include "tier/forgotten.h"
 
 #include "base/assert.h"
@@ -108,7 +114,7 @@ forgotten_is(const struct forgotten_mark *mark, uint64_t stored, uint64_t own)
     return stored != 0 && mark_position(stored, source, mark->forget) == 0;
 }
 
-bool
+int
 forgotten_delete(const struct forgotten *it, const struct forgotten_mark *mark,
     uint64_t id, uint64_t stored, const struct engine_base *base)
 {
@@ -129,5 +135,5 @@ forgotten_delete(const struct forgotten *it, const struct forgotten_mark *mark,
         .base = base};
     ASSERT(stored != 0);
     (void)engine_change(it->engine, &change, 1);
-    return change.err == 0;
+    return change.err;
 }

@@ -47,10 +47,11 @@ bool forgotten_is(
     const struct forgotten_mark *mark, uint64_t stored, uint64_t own);
 
 /* Deletes that mark of an id where it is still the one that is stored, and
- * still counts as none: true where it has. base: as struct change has it, or
- * NULL. The sink is told. Where it has become cold meanwhile, or there is no
- * room, it stays. */
-bool forgotten_delete(const struct forgotten *it,
+ * still counts as none: 0, or an error of the change, and then it stays:
+ * ERR_HOT_FULL, ERR_COLD where it has become cold meanwhile. By a fixed source
+ * as it was looked at last, so that is right before. base: as struct change has
+ * it, or NULL. The sink is told. */
+int forgotten_delete(const struct forgotten *it,
     const struct forgotten_mark *mark, uint64_t id, uint64_t stored,
     const struct engine_base *base);
 

@@ -247,7 +247,6 @@ end_forget(struct seal_work *work)
     uint64_t n = work->forget->n_forgotten;
     int err = 0;
     seal_forget_end(&work->forget);
-    durable_count(&work->seal->stats.seal_forgotten, n);
     if (n > 0) {
         drop_rows(work);
         err = copy_rows(work);
@@ -535,7 +534,8 @@ begin(struct seal_work *work)
         move(work, SEAL_COPIED);
     }
     if (err == 0 && !work->range.is_urgent) {
-        seal_forget_begin(work->seal, &work->head, &work->forget);
+        seal_forget_begin(
+            work->seal, &work->head, work->range.n_rows, &work->forget);
     }
     return err;
 }

@@ -45,6 +45,8 @@ struct seal {
     struct fetch *fetch; /* whose cache has blocks of segments that go */
     uint64_t copy_bytes; /* of the engine's records of one range, about */
     uint64_t chunk;      /* 0, or these records; for tests */
+    uint64_t room_bytes; /* hot bytes above which room is made, and no cold
+                          * record is brought in for its marks */
     enum block_codec codec;
     int level;
     _Atomic bool *is_stopping; /* gives up soon where it is true */

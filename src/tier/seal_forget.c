@@ -8,13 +8,17 @@
  * told, and what the seal copies then has no such marks. A record that has
  * nothing else has become a tombstone, and is not in the new segment.
  *
- * Nothing hangs on it: what cannot be deleted now is written as it is. Each
+ * Nothing hangs on it: what cannot be deleted now is written as it is, and so
+ * is what would bring too many records of segments into memory (may_take). Each
  * batch is under the lock of edits, with which a primary becomes a replica: so
- * none is made that its log is not told. */
+ * none is made that its log is not told. Sources of fixed ids are read under
+ * that lock, right before the batch (tier/forgotten.h). */
 #include "tier/seal_forget.h"
 
 #include "base/assert.h"
+#include "base/err.h"
 #include "durable/durable_position.h"
+#include "tier/seal_pick.h"
 
 #include <stdlib.h>
 
@@ -58,27 +62,44 @@ look_at_sources(struct seal_forget *it)
     qsbr_offline(&it->reader);
 }
 
+/* Leaves out the marks that none is forgotten of, by their fixed source. */
+static void
+drop_idle(struct forgotten *marks)
+{
+    unsigned n = 0;
+    for (unsigned k = 0; k < marks->n; k++) {
+        const struct forgotten_mark *mark = &marks->mark[k];
+        if (!mark->is_fixed || mark->fixed > mark->forget) {
+            marks->mark[n++] = *mark;
+        }
+    }
+    marks->n = n;
+}
+
 void
 seal_forget_begin(struct seal *seal, const struct segment_head *head,
-    struct seal_forget **out)
+    uint64_t n_rows, struct seal_forget **out)
 {
+    uint64_t chunk = seal_pick__chunk(seal, head->n_columns);
     struct seal_forget *it = calloc(1, sizeof *it);
     *out = NULL;
     if (it == NULL) {
         return;
     }
     it->seal = seal;
+    it->n_may_take = n_rows < chunk ? chunk - n_rows : 0;
+    qsbr_register(seal->segment_map->qsbr, &it->reader);
     take_marks(it, head);
+    look_at_sources(it);
+    drop_idle(&it->marks);
     if (it->marks.n == 0) {
-        free(it);
+        seal_forget_end(&it);
         return;
     }
     for (unsigned k = 0; k < it->marks.n; k++) {
         it->at[k] = column_of(head, it->marks.mark[k].serial);
         it->own[k] = column_of(head, it->marks.mark[k].source.serial);
     }
-    qsbr_register(seal->segment_map->qsbr, &it->reader);
-    look_at_sources(it);
     *out = it;
 }
 
@@ -125,6 +146,42 @@ seal_forget_look(struct seal_forget *it, const struct seal_merge *merge,
     }
 }
 
+/* Whether the record may come into memory, where it is in a segment alone. */
+static bool
+may_take(const struct seal_forget *it, const struct seal_forget_one *one)
+{
+    bool has_come = it->any_taken && it->taken_id == one->base.id;
+    return !one->is_cold || has_come || it->n_may_take > 0;
+}
+
+static void
+forget_one(struct seal_forget *it, const struct seal_forget_one *one)
+{
+    int err = forgotten_delete(&it->marks, &it->marks.mark[one->mark],
+        one->base.id, one->stored, one->is_cold ? &one->base : NULL);
+    it->n_forgotten += err == 0;
+    durable_count(&it->seal->stats.seal_forgotten, err == 0);
+    if (one->is_cold && err == 0 &&
+        !(it->any_taken && it->taken_id == one->base.id)) {
+        ASSERT(it->n_may_take > 0);
+        it->n_may_take--;
+        it->taken_id = one->base.id;
+        it->any_taken = true;
+    }
+    if (err == ERR_HOT_FULL) { /* the next one would be in vain, too */
+        it->n_may_take = 0;
+    }
+}
+
+/* Above that, what comes in would only have others go. */
+static bool
+is_full(const struct seal *seal)
+{
+    uint64_t garbage = 0;
+    uint64_t used = engine_hot_bytes(seal->engine, &garbage);
+    return used > garbage && used - garbage > seal->room_bytes;
+}
+
 void
 seal_forget_flush(struct seal_forget *it)
 {
@@ -132,15 +189,17 @@ seal_forget_flush(struct seal_forget *it)
     if (it->n == 0) {
         return;
     }
-    look_at_sources(it);
+    if (it->n_may_take > 0 && is_full(it->seal)) {
+        it->n_may_take = 0;
+    }
     mutex_lock(&durable->edit_lock);
+    look_at_sources(it);
     bool may_change =
         !durable_is_replica(durable) && wal_fault(durable->wal) == 0;
     for (unsigned i = 0; may_change && i < it->n; i++) {
-        const struct seal_forget_one *one = &it->found[i];
-        it->n_forgotten +=
-            forgotten_delete(&it->marks, &it->marks.mark[one->mark],
-                one->base.id, one->stored, one->is_cold ? &one->base : NULL);
+        if (may_take(it, &it->found[i])) {
+            forget_one(it, &it->found[i]);
+        }
     }
     mutex_unlock(&durable->edit_lock);
     it->n = 0;

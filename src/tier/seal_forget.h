@@ -16,12 +16,15 @@ enum { SEAL_FORGET_BATCH = 64 };
 struct seal_forget {
     struct seal *seal;
     struct forgotten marks;
-    struct qsbr_reader reader;
+    struct qsbr_reader reader;       /* registered */
     uint8_t at[SCHEMA_COLUMNS_MAX];  /* of marks.mark: its column of head */
     uint8_t own[SCHEMA_COLUMNS_MAX]; /* its source's, where that is of the same
                                       * id */
     uint64_t n_forgotten;            /* so far */
-    unsigned n;                      /* found, and still to be taken out: */
+    uint64_t n_may_take; /* cold records that may still come into memory */
+    uint64_t taken_id;   /* the last one that has, where any_taken */
+    bool any_taken;
+    unsigned n; /* found, and still to be taken out: */
     struct seal_forget_one {
         unsigned mark; /* of marks */
         uint64_t stored;
@@ -31,10 +34,12 @@ struct seal_forget {
 };
 
 /* *out is NULL where nothing may be taken out: the counter with that head has
- * no such marks, the server is a replica, whose marks go as its primary's do,
- * or the log is at fault; or there is no memory for it. */
+ * no such marks, or only some whose source is so low now that none is
+ * forgotten; the server is a replica, whose marks go as its primary's do, or
+ * the log is at fault; or there is no memory for it. n_rows: records of the
+ * range that are in memory. */
 void seal_forget_begin(struct seal *seal, const struct segment_head *head,
-    struct seal_forget **out);
+    uint64_t n_rows, struct seal_forget **out);
 
 /* Looks at a record that merge has given out, from the engine or from the
  * segment that it is at. */
@@ -42,7 +47,10 @@ void seal_forget_look(struct seal_forget *it, const struct seal_merge *merge,
     uint64_t id, const uint64_t code[SCHEMA_COLUMNS_MAX], bool is_hot);
 
 /* Takes out what was found and is still forgotten, by changes that the log is
- * told. Takes edit_lock. Where there is no room the rest stays. */
+ * told, and counts it. Takes edit_lock. What is in a segment alone comes into
+ * memory for that: so many records that with those of the range they are a
+ * seal's share (seal_pick__chunk), and none where room is made. The rest stays,
+ * for another seal. */
 void seal_forget_flush(struct seal_forget *it);
 
 /* Frees it; NULL in it is fine. */

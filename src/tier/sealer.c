@@ -584,6 +584,7 @@ sealer_start(struct sealer *sealer)
     ASSERT(sealer->magic == 0 && sealer->cold->magic == COLD_MAGIC);
     ASSERT(sealer->seal.schema != NULL && sealer->checkpointer != NULL);
     sealer->seal.is_stopping = &sealer->stopping;
+    sealer->seal.room_bytes = sealer->hot_bytes / 100 * BEGIN;
     sealer->queue = (struct call_queue){0};
     tidier_init(&sealer->tidier, &sealer->seal, sealer->checkpointer,
         sealer->hot_bytes, sealer->tidy);

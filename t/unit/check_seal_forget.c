@@ -371,12 +371,38 @@ START_TEST(test_memory)
 }
 END_TEST
 
+/* All marks are forgotten, of records in a segment but for one: a seal brings
+ * in no more than its chunk, and each later one goes on. */
+START_TEST(test_bound)
+{
+    enum { CHUNK = 16 };
+    struct world it;
+    uint64_t n_before = 0;
+    begin(&it, 1);
+    ck_assert_int_eq(rig_open(&it.rig), 0);
+    raise_number(&it, &it.dot, DOT_ID, "dot", FORGET + 1);
+    for (unsigned n_seals = 0; n_before < IDS; n_seals++) {
+        ck_assert_uint_lt(n_seals, IDS);
+        raise_some(&it, IDS - 1, 1, 1); /* so that there is one to be sealed */
+        seal(&it);
+        uint64_t n = rig_cold_stat(&it.rig, "seal_forgotten");
+        ck_assert_uint_gt(n, n_before);
+        ck_assert_uint_le(n - n_before, CHUNK);
+        n_before = n;
+    }
+    ck_assert_uint_eq(n_before, IDS);
+    ck_assert_int_eq(rig_close(&it.rig), 0);
+    rig_fini(&it.rig);
+}
+END_TEST
+
 int
 main(void)
 {
     TCase *tcase = tcase_create("seal forget");
     tcase_add_unchecked_fixture(tcase, make_directory, NULL);
     tcase_add_test(tcase, test_no_fault);
+    tcase_add_test(tcase, test_bound);
     tcase_add_test(tcase, test_disk);
     tcase_add_loop_test(tcase, test_memory, 0, 2);
     return run_case("seal forget", tcase);
