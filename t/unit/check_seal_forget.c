@@ -240,7 +240,9 @@ take_up(struct world *it, struct number *number, uint64_t id, const char *name)
     ck_assert(get(it, id, name, &value));
     EXPECT(value == number->value ||
             (number->seq != 0 && value == number->before),
-        "%s of %" PRIu64, name, id);
+        "%s of %" PRIu64 " is %" PRIu64 ", not %" PRIu64 " (%" PRIu64
+        " before, of batch %" PRIu64 ")",
+        name, id, value, number->value, number->before, number->seq);
     number->value = value;
 }
 
