@@ -4,6 +4,7 @@
  * goes the usual way. Random streams, plain requests among others, are told
  * both ways. And keys of multi-gets that come as foreseen (exec_get_keys.c) are
  * what others are. Gets of a slice take one request of the budget. */
+#include "base/clock.h"
 #include "base/sanitizer.h"
 #include "lib/packet.h"
 #include "lib/park.h"
@@ -229,14 +230,17 @@ expect_same_replies(
         b->replies.data + from, (int)(at + 60 - from), a->replies.data + from);
 }
 
-/* One stream; some before a store that answers later and holds commits. */
+/* One stream; some before a store that answers later and holds commits. The
+ * items' clock stands: replies tell of seconds (flags l and t). */
 static void
 compare(uint64_t seed, bool is_binary)
 {
     enum { WAYS = 3 };
     static struct stream stream;
     uint64_t random = seed;
+    struct clock_shift clock = {0};
     struct dialog admin[WAYS], alone, one_by_one, in_pieces;
+    clock_shift_stop(&clock);
     for (unsigned i = 0; i < WAYS; i++) { /* a session is binary for good */
         open_new(&admin[i]);
         declare(&admin[i]);
@@ -253,6 +257,8 @@ compare(uint64_t seed, bool is_binary)
     dialog_open(&alone, admin[0].store, SMALL_STORE_ITEM_BYTES);
     dialog_open(&in_pieces, store, SMALL_STORE_ITEM_BYTES);
     dialog_open(&one_by_one, admin[2].store, SMALL_STORE_ITEM_BYTES);
+    alone.admin.clock = in_pieces.admin.clock = one_by_one.admin.clock =
+        &clock;
     make_stream(&random, is_binary, &stream);
     tell_alone(&alone, &stream);
     tell_one_by_one(&one_by_one, &stream);
