@@ -96,8 +96,8 @@ count_change(struct session *session, const struct change *change)
     case CHANGE_REPLACE:
         exec__count(session, METRIC_cmd_set, 1);
         break;
-    case CHANGE_MARK_FORGET:
-        ASSERT(!"no client's");
+    case CHANGE_MARK_FORGET: /* of no client */
+        ASSERT(false);
     }
     exec__count(session, METRIC_cell_changes, found);
 }

@@ -154,8 +154,8 @@ miss_of(const struct change *change)
     case CHANGE_MEMBER_SET:
     case CHANGE_MEMBER_ADD:
         break;
-    case CHANGE_MARK_FORGET:
-        ASSERT(!"no client's");
+    case CHANGE_MARK_FORGET: /* of no client */
+        ASSERT(false);
     }
     return ERR_NOT_OWNED;
 }
