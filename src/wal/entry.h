@@ -16,7 +16,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 /* What a batch's payload is made of: entries, one behind the other
  * (doc/format-log.md). An entry says what something has become, not what was
