@@ -636,6 +636,7 @@ def run_reshard(seed, rule):
 
 
 FAILOVER_ROUNDS = 25  # of a test
+ETCD_ROUNDS = 10      # of a minute each: more would fill the lanes
 ROOT_KINDS = ("partition", *failover.DISK_KINDS)
 # Of 6.20 in the specification; on demand, of each kind so many.
 FAILOVERS = {"partition": 200, "kill": 300, "stop": 100, "etcd": 30,
@@ -651,7 +652,8 @@ def add_failovers(counts, has_root, outage_s=OUTAGE_S):
         if kind == "clock" and not failover.faketime():
             continue
         while count > 0 and (has_root or kind not in ROOT_KINDS):
-            now = min(count, FAILOVER_ROUNDS)
+            now = min(count,
+                      ETCD_ROUNDS if kind == "etcd" else FAILOVER_ROUNDS)
             tap.add("a group that decides by itself who leads%s: %d rounds of "
                     "%s%s" % (" on machines of its own" if has_root else "",
                               now, kind, ", part %d" % part if part else ""),
