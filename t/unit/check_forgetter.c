@@ -401,6 +401,50 @@ START_TEST(test_marks_that_move)
 }
 END_TEST
 
+enum { MOVED = 300 };
+
+static void *
+move_inbox_marks(void *arg)
+{
+    for (uint64_t id = 1; id < MOVED; id++) {
+        set(id, "inseen", NOW);
+        change_member(id, CHANGE_MEMBER_SET, NOW + *(unsigned *)arg);
+    }
+    return NULL;
+}
+
+/* The same over members of the own id, which come meanwhile. */
+START_TEST(test_marks_over_members_that_move)
+{
+    rig_init();
+    add_inboxes();
+    for (uint64_t id = 1; id < MOVED; id++) {
+        change_member(id, CHANGE_MEMBER_SET, NOW);
+        make_array(id);
+    }
+    for (unsigned round = 1; round < FORGET / 4; round++) {
+        pthread_t thread;
+        for (uint64_t id = 1; id < MOVED; id++) {
+            set(id, "inseen", 1);
+        }
+        ck_assert_int_eq(
+            pthread_create(&thread, NULL, move_inbox_marks, &round), 0);
+        (void)pass(PASS_MS(round));
+        ck_assert_int_eq(pthread_join(thread, NULL), 0);
+        for (uint64_t id = 1; id < MOVED; id++) {
+            CHECK(value_of(id, "inseen") == NOW);
+        }
+    }
+    uint64_t n = rig.forgetter.n_forgotten;
+    for (uint64_t id = 1; id < MOVED; id++) {
+        set(id, "inseen", 1);
+    }
+    (void)pass(PASS_MS(FORGET));
+    ck_assert_uint_eq(rig.forgetter.n_forgotten, n + MOVED - 1);
+    rig_fini();
+}
+END_TEST
+
 /* In a pass the n-th call for memory fails, and with for_ever all behind it:
  * false where it never came. What cannot be copied waits for another pass. */
 static bool
@@ -439,7 +483,8 @@ main(void)
 {
     const TTest *const tests[] = {test_what_goes, test_defaults, test_pauses,
         test_source_that_is_cold, test_members_of_the_own_id,
-        test_column_is_dropped, test_marks_that_move};
+        test_column_is_dropped, test_marks_that_move,
+        test_marks_over_members_that_move};
     TCase *tcase = tcase_create("forgetter");
     for (size_t i = 0; i < COUNT_OF(tests); i++) {
         tcase_add_test(tcase, tests[i]);
