@@ -4,8 +4,8 @@
  * A pass goes through the tables of each counter that has marks with forget=,
  * one table a step. A table's records are copied, and a mark that counts as
  * none by its source is deleted (tier/forgotten.h). A source of a fixed id is
- * read again for each few records of the copy. Where it is not in memory, its
- * marks wait for another pass. */
+ * read again for each few records of the copy, members of the own id for each.
+ * Where the source is not in memory, its marks wait for another pass. */
 #include "store/forgetter.h"
 
 #include "base/assert.h"
@@ -21,6 +21,9 @@ forgetter_init(
     ASSERT(config->engine != NULL && config->n_shards > 0);
     *forgetter =
         (struct forgetter){.magic = FORGETTER_MAGIC, .config = *config};
+    forgetter->marks = (struct forgotten){.engine = config->engine,
+        .qsbr = config->qsbr,
+        .reader = &forgetter->reader};
     qsbr_register(config->qsbr, &forgetter->reader);
 }
 
@@ -44,8 +47,8 @@ find_counter(struct forgetter *it)
     const struct schema *schema =
         atomic_load_explicit(it->config.schema, memory_order_seq_cst);
     while (it->slot < SCHEMA_COUNTERS_MAX) {
-        forgotten_take(&it->marks, it->config.engine, schema,
-            schema_counter_at(schema, it->slot));
+        forgotten_take(
+            &it->marks, schema, schema_counter_at(schema, it->slot));
         if (it->marks.n > 0) {
             break;
         }
@@ -97,14 +100,6 @@ codes_of(const struct engine_rows *rows, uint32_t serial)
     return NULL;
 }
 
-static void
-look_at_sources(struct forgetter *it)
-{
-    qsbr_online(it->config.qsbr, &it->reader);
-    forgotten_look(&it->marks);
-    qsbr_offline(&it->reader);
-}
-
 /* Deletes what is forgotten of one mark, in all records of the copy. */
 static void
 forget(struct forgetter *it, const struct forgotten_mark *mark)
@@ -115,13 +110,15 @@ forget(struct forgetter *it, const struct forgotten_mark *mark)
         mark->is_fixed ? NULL : codes_of(rows, mark->source.serial);
     for (uint32_t i = 0; stored != NULL && i < rows->n; i++) {
         if (mark->is_fixed && i % LOOK_EVERY == 0) {
-            look_at_sources(it);
+            forgotten_look(&it->marks);
         }
-        if (forgotten_is(mark, stored[i], own == NULL ? 0 : own[i])) {
-            uint64_t id =
-                engine_id(it->config.engine, it->shard, rows->row[i]);
+        const struct forgotten_found found = {
+            .id = engine_id(it->config.engine, it->shard, rows->row[i]),
+            .stored = stored[i],
+            .own = own == NULL ? 0 : own[i]};
+        if (forgotten_is(&it->marks, mark, &found)) {
             it->n_forgotten +=
-                forgotten_delete(&it->marks, mark, id, stored[i], NULL) == 0;
+                forgotten_delete(&it->marks, mark, &found, NULL) == 0;
         }
     }
 }

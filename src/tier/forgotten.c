@@ -6,12 +6,14 @@
  * the source of the same record as it is then, or by that of a fixed id as it
  * was read last; and only where the mark is still the number that was found. So
  * a mark that somebody has moved stays, and so does one that counts again by a
- * source of its own id.
+ * number of its own id.
  *
  * A source of a fixed id is another record, of another shard: it is read right
- * before each batch, and no lock keeps it as it is while that is made. Where a
- * client lowers it just then, the mark may go by what it was; a mark that is
- * set in that moment, to the number that it had, goes with it. */
+ * before each batch, and no lock keeps it as it is while that is made. The
+ * largest member of the own id is read right before each change, from the array
+ * that a poll has made, likewise without a lock. Where a client lowers one of
+ * these just then, the mark may go by what it was; a mark that is set in that
+ * moment, to the number that it had, goes with it. */
 #include "tier/forgotten.h"
 
 #include "base/assert.h"
@@ -30,9 +32,6 @@ take_mark(struct forgotten *it, const struct schema *schema,
         return;
     }
     bool of_members = source.column->kind == SCHEMA_MEMBERS;
-    if (!column->source.is_fixed && of_members) {
-        return;
-    }
     ASSERT(it->n < SCHEMA_COLUMNS_MAX);
     it->mark[it->n++] = (struct forgotten_mark){.serial = column->serial,
         .column = column->slot,
@@ -48,10 +47,10 @@ take_mark(struct forgotten *it, const struct schema *schema,
 }
 
 void
-forgotten_take(struct forgotten *it, struct engine *engine,
-    const struct schema *schema, const struct schema_counter *counter)
+forgotten_take(struct forgotten *it, const struct schema *schema,
+    const struct schema_counter *counter)
 {
-    *it = (struct forgotten){.engine = engine};
+    it->n = 0;
     if (counter == NULL) {
         return;
     }
@@ -61,13 +60,13 @@ forgotten_take(struct forgotten *it, struct engine *engine,
     }
 }
 
-/* The largest of the members that have that number; 0 where they are not
- * known. */
+/* The largest member of an id whose members have that number; 0 where they are
+ * not known. */
 static uint64_t
 largest_of(const struct forgotten *it, const struct forgotten_mark *mark,
-    uint64_t number)
+    uint64_t id, uint64_t number)
 {
-    const struct sorted_key key = {.id = mark->source.id,
+    const struct sorted_key key = {.id = id,
         .number = number,
         .serial = mark->pairs_serial,
         .pairs = mark->pairs,
@@ -92,48 +91,69 @@ fixed_source(const struct forgotten *it, const struct forgotten_mark *mark)
     if (!is_known || state == CELL_GONE) {
         return 0;
     }
-    return mark->of_members ? largest_of(it, mark, value) : value;
+    return mark->of_members ? largest_of(it, mark, mark->source.id, value)
+                            : value;
 }
 
 void
 forgotten_look(struct forgotten *it)
 {
+    qsbr_online(it->qsbr, it->reader);
     for (unsigned k = 0; k < it->n; k++) {
         struct forgotten_mark *mark = &it->mark[k];
         mark->fixed = mark->is_fixed ? fixed_source(it, mark) : 0;
     }
+    qsbr_offline(it->reader);
+}
+
+static uint64_t
+source_of(const struct forgotten *it, const struct forgotten_mark *mark,
+    const struct forgotten_found *found)
+{
+    uint64_t source;
+    if (mark->is_fixed) {
+        return mark->fixed;
+    }
+    source = bytes_of_code(found->own, mark->source_default);
+    if (mark->of_members) {
+        qsbr_online(it->qsbr, it->reader);
+        source = largest_of(it, mark, found->id, source);
+        qsbr_offline(it->reader);
+    }
+    return source;
 }
 
 bool
-forgotten_is(const struct forgotten_mark *mark, uint64_t stored, uint64_t own)
+forgotten_is(const struct forgotten *it, const struct forgotten_mark *mark,
+    const struct forgotten_found *found)
 {
-    uint64_t source = mark->is_fixed
-        ? mark->fixed
-        : bytes_of_code(own, mark->source_default);
     ASSERT(mark->forget > 0);
-    return stored != 0 && mark_position(stored, source, mark->forget) == 0;
+    return found->stored != 0 &&
+        mark_position(
+            found->stored, source_of(it, mark, found), mark->forget) == 0;
 }
 
 int
 forgotten_delete(const struct forgotten *it, const struct forgotten_mark *mark,
-    uint64_t id, uint64_t stored, const struct engine_base *base)
+    const struct forgotten_found *found, const struct engine_base *base)
 {
-    struct change change = {.id = id,
+    bool is_here = !mark->is_fixed && !mark->of_members;
+    struct change change = {.id = found->id,
         .op = CHANGE_MARK_FORGET,
         .counter = it->slot,
         .n_columns = 1,
         .column = {mark->column},
         .serial = {mark->serial},
-        .operand = {stored},
-        .source = {.from = mark->is_fixed ? SOURCE_GIVEN : SOURCE_HERE,
+        .operand = {found->stored},
+        .source = {.from = is_here ? SOURCE_HERE : SOURCE_GIVEN,
             .serial = mark->source.serial,
             .column = mark->source.column,
             .unmarked_is_none = true,
             .of_members = mark->of_members,
-            .value = mark->fixed,
+            .value = is_here ? 0 : source_of(it, mark, found),
             .forget = mark->forget},
         .base = base};
-    ASSERT(stored != 0);
+    ASSERT(found->stored != 0);
     (void)engine_change(it->engine, &change, 1);
     return change.err;
 }

@@ -12,7 +12,8 @@
  * is what would bring too many records of segments into memory (may_take). Each
  * batch is under the lock of edits, with which a primary becomes a replica: so
  * none is made that its log is not told. Sources of fixed ids are read under
- * that lock, right before the batch (tier/forgotten.h). */
+ * that lock, right before the batch, and members of the own id right before
+ * each change (tier/forgotten.h). */
 #include "tier/seal_forget.h"
 
 #include "base/assert.h"
@@ -45,21 +46,12 @@ take_marks(struct seal_forget *it, const struct segment_head *head)
     const struct schema_counter *counter =
         schema_counter_at(schema, head->counter);
     bool is_same = counter != NULL && counter->serial == head->counter_serial;
-    forgotten_take(&it->marks, seal->engine, schema, is_same ? counter : NULL);
+    forgotten_take(&it->marks, schema, is_same ? counter : NULL);
     if (durable_is_replica(seal->durable) ||
         wal_fault(seal->durable->wal) != 0) {
         it->marks.n = 0;
     }
     mutex_unlock(&seal->durable->edit_lock);
-}
-
-static void
-look_at_sources(struct seal_forget *it)
-{
-    struct qsbr *qsbr = it->seal->segment_map->qsbr;
-    qsbr_online(qsbr, &it->reader);
-    forgotten_look(&it->marks);
-    qsbr_offline(&it->reader);
 }
 
 /* Leaves out the marks that none is forgotten of, by their fixed source. */
@@ -88,9 +80,12 @@ seal_forget_begin(struct seal *seal, const struct segment_head *head,
     }
     it->seal = seal;
     it->n_may_take = n_rows < chunk ? chunk - n_rows : 0;
-    qsbr_register(seal->segment_map->qsbr, &it->reader);
+    it->marks = (struct forgotten){.engine = seal->engine,
+        .qsbr = seal->segment_map->qsbr,
+        .reader = &it->reader};
+    qsbr_register(it->marks.qsbr, &it->reader);
     take_marks(it, head);
-    look_at_sources(it);
+    forgotten_look(&it->marks);
     drop_idle(&it->marks);
     if (it->marks.n == 0) {
         seal_forget_end(&it);
@@ -127,9 +122,10 @@ seal_forget_look(struct seal_forget *it, const struct seal_merge *merge,
     unsigned n_columns = merge->head->n_columns;
     for (unsigned k = 0; k < it->marks.n; k++) {
         unsigned at = it->at[k], own = it->own[k];
-        uint64_t stored = at < n_columns ? code[at] : 0;
-        if (!forgotten_is(
-                &it->marks.mark[k], stored, own < n_columns ? code[own] : 0)) {
+        const struct forgotten_found as = {.id = id,
+            .stored = at < n_columns ? code[at] : 0,
+            .own = own < n_columns ? code[own] : 0};
+        if (!forgotten_is(&it->marks, &it->marks.mark[k], &as)) {
             continue;
         }
         if (it->n == SEAL_FORGET_BATCH) {
@@ -137,9 +133,8 @@ seal_forget_look(struct seal_forget *it, const struct seal_merge *merge,
         }
         struct seal_forget_one *one = &it->found[it->n++];
         one->mark = k;
-        one->stored = stored;
+        one->as = as;
         one->is_cold = !is_hot;
-        one->base.id = id;
         if (!is_hot) {
             take_base(&one->base, merge, id, code);
         }
@@ -150,7 +145,7 @@ seal_forget_look(struct seal_forget *it, const struct seal_merge *merge,
 static bool
 may_take(const struct seal_forget *it, const struct seal_forget_one *one)
 {
-    bool has_come = it->any_taken && it->taken_id == one->base.id;
+    bool has_come = it->any_taken && it->taken_id == one->as.id;
     return !one->is_cold || has_come || it->n_may_take > 0;
 }
 
@@ -158,14 +153,14 @@ static void
 forget_one(struct seal_forget *it, const struct seal_forget_one *one)
 {
     int err = forgotten_delete(&it->marks, &it->marks.mark[one->mark],
-        one->base.id, one->stored, one->is_cold ? &one->base : NULL);
+        &one->as, one->is_cold ? &one->base : NULL);
     it->n_forgotten += err == 0;
     durable_count(&it->seal->stats.seal_forgotten, err == 0);
     if (one->is_cold && err == 0 &&
-        !(it->any_taken && it->taken_id == one->base.id)) {
+        !(it->any_taken && it->taken_id == one->as.id)) {
         ASSERT(it->n_may_take > 0);
         it->n_may_take--;
-        it->taken_id = one->base.id;
+        it->taken_id = one->as.id;
         it->any_taken = true;
     }
     if (err == ERR_HOT_FULL) { /* the next one would be in vain, too */
@@ -193,7 +188,7 @@ seal_forget_flush(struct seal_forget *it)
         it->n_may_take = 0;
     }
     mutex_lock(&durable->edit_lock);
-    look_at_sources(it);
+    forgotten_look(&it->marks);
     bool may_change =
         !durable_is_replica(durable) && wal_fault(durable->wal) == 0;
     for (unsigned i = 0; may_change && i < it->n; i++) {

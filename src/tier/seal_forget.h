@@ -27,8 +27,8 @@ struct seal_forget {
     unsigned n; /* found, and still to be taken out: */
     struct seal_forget_one {
         unsigned mark; /* of marks */
-        uint64_t stored;
-        bool is_cold; /* base is the record in the segment */
+        bool is_cold;  /* base is the record in the segment */
+        struct forgotten_found as;
         struct engine_base base;
     } found[SEAL_FORGET_BATCH];
 };

@@ -4,6 +4,8 @@
 #include "store/forgetter.h"
 
 #include "engine/cover.h"
+#include "engine/members.h"
+#include "engine/sorted.h"
 #include "lib/fault_alloc.h"
 #include "unit/engine_help.h"
 #include "unit/kinds_help.h"
@@ -58,6 +60,15 @@ is_any_covered(const struct engine_cover *cover, unsigned slot, unsigned shard,
     return version_of(cover, slot, shard, 0) != 0;
 }
 
+/* Pairs are never covered. */
+static bool
+last_row(const struct engine_cover *cover, unsigned slot, unsigned shard,
+    uint64_t *row)
+{
+    (void)cover, (void)slot, (void)shard, (void)row;
+    return false;
+}
+
 static uint64_t
 note_write(
     struct engine_sink *sink, const struct engine_write *write, size_t n)
@@ -85,8 +96,9 @@ rig_init(void)
         "add column user seen marks=at unread=unseen unmarked=none forget=100",
         "add column user kept marks=at unread=unkept unmarked=none",
         MARK_OF_DOT};
-    rig = (struct rig){
-        .cover = {.version_fn = version_of, .any_fn = is_any_covered},
+    rig = (struct rig){.cover = {.version_fn = version_of,
+                           .any_fn = is_any_covered,
+                           .last_row_fn = last_row},
         .sink = {.write_fn = note_write},
         .own = schema_create()};
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
@@ -242,6 +254,106 @@ START_TEST(test_source_that_is_cold)
 }
 END_TEST
 
+/* ---- members of the own id ---- */
+
+static void
+add_inboxes(void)
+{
+    static const char *const lines[] = {"add column user inbox members=exact",
+        "add column user inseen marks=inbox unread=unin unmarked=none "
+        "forget=100"};
+    const struct schema_counter *user;
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        apply(&rig.own, lines[i]);
+    }
+    atomic_store(&rig.schema, rig.own);
+    user = counter_of(rig.own, "user");
+    ck_assert_int_eq(engine_define(rig.engine, user), 0);
+    ck_assert_int_eq(
+        engine_define(
+            rig.engine, schema_pairs(rig.own, found(rig.own, "inbox").column)),
+        0);
+}
+
+static void
+change_member(uint64_t id, enum change_op op, uint64_t member)
+{
+    struct schema_target inbox = found(rig.own, "inbox");
+    struct change change = {.id = id,
+        .op = op,
+        .counter = inbox.counter->slot,
+        .n_columns = 1,
+        .column = {inbox.column->slot},
+        .serial = {inbox.column->serial},
+        .operand = {1},
+        .member = {.counter = inbox.column->pairs,
+            .bits = inbox.column->member_bits,
+            .serial = schema_pairs_serial(inbox.column),
+            .member = member}};
+    (void)engine_change(rig.engine, &change, 1);
+    ck_assert_int_eq(change.err, 0);
+}
+
+static int
+walk_here(const struct sorted_walk *walk, const struct sorted_key *key,
+    uint64_t from, size_t n, uint64_t *member, size_t *n_found)
+{
+    uint64_t value[512];
+    (void)walk;
+    ck_assert_uint_le(n, COUNT_OF(value));
+    *n_found = engine_members(rig.engine, key->pairs, key->id, key->number,
+        key->bits, from, n, member, value);
+    return 0;
+}
+
+/* As a poll of what is unread does. */
+static void
+make_array(uint64_t id)
+{
+    const struct sorted_walk walk = {.next_fn = walk_here};
+    const struct schema_column *inbox = found(rig.own, "inbox").column;
+    const struct sorted_key key = {.id = id,
+        .number = value_of(id, "inbox"),
+        .serial = schema_pairs_serial(inbox),
+        .pairs = inbox->pairs,
+        .bits = inbox->member_bits};
+    struct sorted_pin pin;
+    ck_assert_uint_ne(key.number, 0);
+    ck_assert_int_eq(engine_make_sorted(rig.engine, &key, &walk, &pin), 0);
+    engine_unpin(rig.engine, &pin);
+}
+
+/* Of each id a mark that is as far below the largest member as the id says: it
+ * goes where that is too far, once there is an array, and the member still. */
+START_TEST(test_members_of_the_own_id)
+{
+    enum { INBOXES = 3 * FORGET };
+    rig_init();
+    add_inboxes();
+    for (uint64_t id = 1; id < INBOXES; id++) {
+        change_member(id, CHANGE_MEMBER_SET, NOW);
+        change_member(id, CHANGE_MEMBER_SET, NOW + id);
+        set(id, "inseen", NOW);
+    }
+    ck_assert_uint_gt(pass(PASS_MS(1)), 0);
+    ck_assert_uint_eq(rig.forgetter.n_forgotten, 0);
+    for (uint64_t id = 1; id < INBOXES; id++) {
+        if (id % 3 != 0) {
+            make_array(id);
+        }
+        if (id % 3 == 1) {
+            change_member(id, CHANGE_MEMBER_DELETE, NOW + id);
+        }
+    }
+    ck_assert_uint_gt(pass(PASS_MS(2)), 0);
+    for (uint64_t id = 1; id < INBOXES; id++) {
+        bool goes = id % 3 == 2 && id > FORGET;
+        ck_assert_uint_eq(value_of(id, "inseen"), goes ? 0 : NOW);
+    }
+    rig_fini();
+}
+END_TEST
+
 START_TEST(test_column_is_dropped)
 {
     rig_init();
@@ -289,6 +401,50 @@ START_TEST(test_marks_that_move)
 }
 END_TEST
 
+enum { MOVED = 300 };
+
+static void *
+move_inbox_marks(void *arg)
+{
+    for (uint64_t id = 1; id < MOVED; id++) {
+        set(id, "inseen", NOW);
+        change_member(id, CHANGE_MEMBER_SET, NOW + *(unsigned *)arg);
+    }
+    return NULL;
+}
+
+/* The same over members of the own id, which come meanwhile. */
+START_TEST(test_marks_over_members_that_move)
+{
+    rig_init();
+    add_inboxes();
+    for (uint64_t id = 1; id < MOVED; id++) {
+        change_member(id, CHANGE_MEMBER_SET, NOW);
+        make_array(id);
+    }
+    for (unsigned round = 1; round < FORGET / 4; round++) {
+        pthread_t thread;
+        for (uint64_t id = 1; id < MOVED; id++) {
+            set(id, "inseen", 1);
+        }
+        ck_assert_int_eq(
+            pthread_create(&thread, NULL, move_inbox_marks, &round), 0);
+        (void)pass(PASS_MS(round));
+        ck_assert_int_eq(pthread_join(thread, NULL), 0);
+        for (uint64_t id = 1; id < MOVED; id++) {
+            CHECK(value_of(id, "inseen") == NOW);
+        }
+    }
+    uint64_t n = rig.forgetter.n_forgotten;
+    for (uint64_t id = 1; id < MOVED; id++) {
+        set(id, "inseen", 1);
+    }
+    (void)pass(PASS_MS(FORGET));
+    ck_assert_uint_eq(rig.forgetter.n_forgotten, n + MOVED - 1);
+    rig_fini();
+}
+END_TEST
+
 /* In a pass the n-th call for memory fails, and with for_ever all behind it:
  * false where it never came. What cannot be copied waits for another pass. */
 static bool
@@ -326,8 +482,9 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_what_goes, test_defaults, test_pauses,
-        test_source_that_is_cold, test_column_is_dropped,
-        test_marks_that_move};
+        test_source_that_is_cold, test_members_of_the_own_id,
+        test_column_is_dropped, test_marks_that_move,
+        test_marks_over_members_that_move};
     TCase *tcase = tcase_create("forgetter");
     for (size_t i = 0; i < COUNT_OF(tests); i++) {
         tcase_add_test(tcase, tests[i]);
