@@ -142,7 +142,7 @@ bring(struct backup_copy *copy, int from, int to, const struct archived *file,
             0) {
         return backup_copy_fail(copy, "out of memory");
     }
-    copy->all_bytes += head.bytes;
+    copy->all_bytes += BACKUP_READINGS * head.bytes;
     return backup_copy_file(copy, from, source, to, name, head.bytes, &xxh3);
 }
 
