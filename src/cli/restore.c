@@ -225,7 +225,8 @@ say(const struct restoring *it)
     (void)printf(
         "%s has all up to batch %" PRIu64, it->setup->to, it->log.last_seq);
     if (it->setup->archive != NULL) {
-        (void)printf(", with %zu log files of the archive", it->n_archived);
+        (void)printf(", with %zu log file%s of the archive", it->n_archived,
+            num_plural(it->n_archived));
     }
     (void)printf("; see that it belongs to the server's user\n");
 }
