@@ -30,6 +30,14 @@ bool num_parse_i64(const char *text, size_t len, int64_t *out);
  * space or a NUL, whatever stands behind it. */
 bool num_parse_lenient_u64(const char *text, size_t len, uint64_t *out);
 
+/* What an English noun ends with behind that number: "1 row", "2 rows". Static
+ * storage. */
+static inline const char *
+num_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* The numbers below NUM_SHORT_END as text, without zeros in front. */
 enum { NUM_SHORT_END = 1000 };
 struct num_short {

@@ -158,19 +158,6 @@ backup__open(
 }
 
 bool
-backup__check(struct backup_copy *copy, int dir, struct logger *logger,
-    struct buf *found)
-{
-    struct disk *disk;
-    if (disk_real_create(dir, &disk) != 0) {
-        return backup_copy_fail(copy, "out of memory");
-    }
-    int err = data_check_disk(disk, logger, found);
-    disk_real_destroy(&disk);
-    return err == 0 || backup_copy_fail(copy, "%s", err_file_text(err));
-}
-
-bool
 backup__take_rate(struct backup_setup *setup, unsigned row, const char *value)
 {
     bool is_right = command_line_number(

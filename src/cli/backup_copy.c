@@ -107,6 +107,16 @@ hold_back(struct backup_copy *copy, size_t len)
     return goes_on;
 }
 
+bool
+backup_copy_count(struct backup_copy *copy, size_t len)
+{
+    copy->done_bytes += len;
+    backup_copy_show(copy);
+    give_way();
+    return (copy->tick_fn == NULL || copy->tick_fn(copy)) &&
+        hold_back(copy, len);
+}
+
 /* Reads len bytes whole: 0, an errno value, or ENODATA where it ends before. */
 static int
 read_whole(int fd, uint8_t *bytes, size_t len, uint64_t at)
@@ -181,11 +191,7 @@ go_over(struct backup_copy *copy, int from, int to, const char *name,
         }
         checksum_stream_add(copy->sum, copy->bytes, len);
         at += len;
-        copy->done_bytes += len;
-        backup_copy_show(copy);
-        give_way();
-        if ((copy->tick_fn != NULL && !copy->tick_fn(copy)) ||
-            !hold_back(copy, len)) {
+        if (!backup_copy_count(copy, len)) {
             return false;
         }
     }

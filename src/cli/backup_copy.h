@@ -17,13 +17,13 @@ struct backup_copy {
     /* The caller's: */
     const char *what;   /* "copied", for the progress */
     uint64_t rate;      /* bytes a second at most; 0: no limit */
-    uint64_t all_bytes; /* of all files */
+    uint64_t all_bytes; /* of all that will be read, for the progress */
     /* Called for each piece; false: stop, with why. NULL: nobody is. */
     bool (*tick_fn)(struct backup_copy *copy);
     void *context;
     /* out: */
     uint64_t
-        done_bytes; /* of all files; the caller may add what it left out */
+        done_bytes; /* that were read; the caller may add what it left out */
     char why[BACKUP_WHY_MAX];
     /* its own: */
     uint8_t *bytes;              /* owned */
@@ -39,6 +39,10 @@ __attribute__((format(printf, 2, 3))) bool backup_copy_fail(
 /* False with why: no memory. */
 bool backup_copy_init(struct backup_copy *copy);
 void backup_copy_fini(struct backup_copy *copy);
+
+/* Another len bytes have been read: shows that, and waits as the rate wants it.
+ * False with why: who is told by tick_fn has had enough. */
+bool backup_copy_count(struct backup_copy *copy, size_t len);
 
 /* XXH3 of the first bytes of a file. False with why, as all that follow. */
 bool backup_copy_hash(struct backup_copy *copy, int dir, const char *name,

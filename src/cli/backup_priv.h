@@ -14,7 +14,10 @@
 /* Shared among backup*.c and restore.c: the command line, and what the parts
  * have in common. One thread. */
 
-enum { BACKUP_EXIT_USAGE = 2 };
+enum {
+    BACKUP_EXIT_USAGE = 2,
+    BACKUP_READINGS = 2 /* of each file: its checksum, then the check */
+};
 
 /* Name, argument, text. */
 #define BACKUP_OPTIONS(X)                                                     \
@@ -125,7 +128,8 @@ bool backup__take_archive(struct backup_copy *copy,
     const struct backup_setup *setup, int to, uint64_t first,
     struct manifest *manifest, size_t *n, uint64_t *until);
 
-/* Has the data directory looked at as --check does. False with why. */
+/* backup_check.c: has the data directory looked at as --check does, at the rate
+ * of copy. False with why. */
 bool backup__check(struct backup_copy *copy, int dir, struct logger *logger,
     struct buf *found);
 

@@ -27,7 +27,6 @@ verify_files(struct backup_copy *copy, const struct backup_folder *folder)
         (void)fprintf(stderr, "tallyctl backup: %s: %s\n", file->name,
             is_read ? "its bytes are not those that were copied" : copy->why);
     }
-    backup_copy_end(copy);
     return n_bad;
 }
 
@@ -60,13 +59,14 @@ backup__verify(struct backup_setup *setup)
     if (!backup__open(&copy, setup->dir, &folder)) {
         return backup__fail("backup", copy.why);
     }
-    copy.all_bytes = backup_list_bytes(&folder.list);
+    copy.all_bytes = BACKUP_READINGS * backup_list_bytes(&folder.list);
     bool is_sound = backup_copy_init(&copy);
     size_t n_bad = 0;
     if (is_sound) {
         n_bad = verify_files(&copy, &folder);
         is_sound = backup__check(&copy, folder.files_fd, &logger, &found) &&
             n_bad == 0;
+        backup_copy_end(&copy);
         say(setup, &folder.list, n_bad, is_sound, &found);
     }
     if (n_bad > 0) {

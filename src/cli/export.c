@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/checksum.h"
+#include "base/num.h"
 #include "cli/ask.h"
 #include "cli/peer.h"
 #include "cli/rows.h"
@@ -361,8 +362,8 @@ run(struct exporting *job)
 static int
 say_done(struct exporting *job)
 {
-    (void)fprintf(stderr, "tallyctl: %" PRIu64 " rows of %s\n", job->end.rows,
-        job->counter);
+    (void)fprintf(stderr, "tallyctl: %" PRIu64 " row%s of %s\n", job->end.rows,
+        num_plural(job->end.rows), job->counter);
     if (job->passed_over > 0) {
         (void)fprintf(stderr,
             "tallyctl: %" PRIu64 " members are not among them: see --members, "

@@ -3,6 +3,7 @@
  * it is. */
 #include "cli/import.h"
 
+#include "base/num.h"
 #include "cli/import_priv.h"
 
 #include <errno.h>
@@ -260,8 +261,8 @@ say(struct import *job, bool is_done)
         (void)ask_fail("%s", job->why);
     }
     (void)fprintf(stderr,
-        "tallyctl: %" PRIu64 " rows are stored, %" PRIu64 " refused%s%s\n",
-        place->rows, place->rejects,
+        "tallyctl: %" PRIu64 " %s stored, %" PRIu64 " refused%s%s\n",
+        place->rows, place->rows == 1 ? "row is" : "rows are", place->rejects,
         place->rejects > 0 && job->rejects != NULL ? ", see " : "",
         place->rejects > 0 && job->rejects != NULL ? job->rejects : "");
     if (!is_done && job->may_save) {

@@ -112,7 +112,7 @@ static bool
 copy_files(struct restoring *it)
 {
     const struct backup_list *list = &it->from.list;
-    it->copy.all_bytes = backup_list_bytes(list);
+    it->copy.all_bytes = BACKUP_READINGS * backup_list_bytes(list);
     for (size_t i = 0; i < list->n; i++) {
         const struct backup_file *file = &list->file[i];
         uint64_t xxh3 = 0;
@@ -225,7 +225,8 @@ say(const struct restoring *it)
     (void)printf(
         "%s has all up to batch %" PRIu64, it->setup->to, it->log.last_seq);
     if (it->setup->archive != NULL) {
-        (void)printf(", with %zu log files of the archive", it->n_archived);
+        (void)printf(", with %zu log file%s of the archive", it->n_archived,
+            num_plural(it->n_archived));
     }
     (void)printf("; see that it belongs to the server's user\n");
 }
@@ -235,7 +236,7 @@ restore(const struct backup_setup *setup)
 {
     struct restoring it = {.setup = setup,
         .until = setup->until,
-        .copy = {.what = "restored", .rate = setup->rate},
+        .copy = {.what = "read", .rate = setup->rate},
         .from = {.fd = -1, .files_fd = -1},
         .to = -1};
     manifest_init(&it.manifest);

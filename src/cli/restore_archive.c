@@ -142,7 +142,7 @@ bring(struct backup_copy *copy, int from, int to, const struct archived *file,
             0) {
         return backup_copy_fail(copy, "out of memory");
     }
-    copy->all_bytes += head.bytes;
+    copy->all_bytes += BACKUP_READINGS * head.bytes;
     return backup_copy_file(copy, from, source, to, name, head.bytes, &xxh3);
 }
 
@@ -178,6 +178,12 @@ find_time(struct backup_copy *copy, int fd, const struct archive_list *list,
 {
     bool is_found = false;
     *until = 0;
+    if (list->n == 0) {
+        return backup_copy_fail(copy,
+            "the archive has no log file from behind the backup, so nothing "
+            "tells what there was at that time: without --until all that the "
+            "backup has is restored");
+    }
     for (size_t i = 0; !is_found && i < list->n; i++) {
         char name[ARCHIVE_NAME_BYTES];
         if (i > 0 && list->file[i - 1].history == list->file[i].history) {

@@ -6,6 +6,7 @@
 #include "cli/status.h"
 
 #include "base/assert.h"
+#include "base/num.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -176,8 +177,7 @@ add_records(const struct status *status, struct buf *out)
     unsigned n_members =
         sum_of(&status->part[STATUS_MEMBERS], "members", &members);
     subject(out, "records");
-    buf_addf(
-        out, "%" PRIu64 " in %u counter%s", records, n, n == 1 ? "" : "s");
+    buf_addf(out, "%" PRIu64 " in %u counter%s", records, n, num_plural(n));
     if (n_members > 0) {
         amount_number((double)members, amount);
         buf_addf(out, ", %s members", amount);

@@ -8,6 +8,7 @@
 #include "cli/top.h"
 
 #include "base/assert.h"
+#include "base/num.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -197,6 +198,7 @@ add_head(const struct top *top, struct buf *out)
     amount_seconds((double)number(&top->now[TOP_GENERAL], "uptime"), up);
     amount_bytes((double)number(&top->now[TOP_MEMORY], "hot_used"), used);
     amount_bytes((double)number(&top->now[TOP_MEMORY], "hot_limit"), bound);
+    uint64_t connections = number(&top->now[TOP_GENERAL], "curr_connections");
     uint64_t sealed = 0;
     buf_addf(out, "%s: ", top->server);
     health_line(&top->health, out);
@@ -204,9 +206,9 @@ add_head(const struct top *top, struct buf *out)
         buf_addf(out, "; seal all: %" PRIu64 " %%", sealed);
     }
     buf_addf(out,
-        "\nup %s, %" PRIu64 " connections of %" PRIu64
+        "\nup %s, %" PRIu64 " connection%s of %" PRIu64
         ", counters %s of %s; every %" PRIu64 " ms, q ends\n\n",
-        up, number(&top->now[TOP_GENERAL], "curr_connections"),
+        up, connections, num_plural(connections),
         number(&top->now[TOP_GENERAL], "max_connections"), used, bound,
         top->interval_ms);
 }

@@ -7,6 +7,7 @@
 #include "cli/verify.h"
 
 #include "base/assert.h"
+#include "base/num.h"
 #include "cli/peer.h"
 #include "cli/verify_priv.h"
 
@@ -522,12 +523,12 @@ say(struct verify *job)
     struct buf out = {0};
     bool is_well = job->drifts == job->corrected;
     (void)fprintf(stderr,
-        "tallyctl: %" PRIu64 " ids of %s: %" PRIu64
-        " numbers differ for good, "
-        "%" PRIu64 " of them are corrected; %" PRIu64 " still moved, and of "
-        "%" PRIu64 " ids the truth knows nothing\n",
-        job->looked, job->counter, job->drifts, job->corrected, job->moving,
-        job->unknown);
+        "tallyctl: %" PRIu64 " id%s of %s: %" PRIu64 " number%s for good, "
+        "%" PRIu64 " of them corrected; %" PRIu64 " still moved, and of "
+        "%" PRIu64 " id%s the truth knows nothing\n",
+        job->looked, num_plural(job->looked), job->counter, job->drifts,
+        job->drifts == 1 ? " differs" : "s differ", job->corrected,
+        job->moving, job->unknown, num_plural(job->unknown));
     if (job->ask.is_json) {
         buf_addf(&out,
             "{\"ids\":%" PRIu64 ",\"drifts\":%" PRIu64

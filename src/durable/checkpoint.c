@@ -42,6 +42,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/give_way.h"
+#include "base/num.h"
 #include "durable/durable_commit.h"
 #include "durable/durable_owner.h"
 #include "durable/durable_position.h"
@@ -799,9 +800,10 @@ note_done(const struct pass *pass, uint64_t began_ns)
     durable_note(&stats->last_checkpoint_ms, took_ms);
     durable_note(&stats->last_checkpoint_time, manifest->checkpoint_time);
     log_line(pass->durable->config.logger, LOG_NOTICE,
-        "checkpoint: %" PRIu64 " images, %" PRIu64 " records, %" PRIu64
+        "checkpoint: %" PRIu64 " image%s, %" PRIu64 " record%s, %" PRIu64
         " bytes, in %" PRIu64 " ms",
-        pass->n_images, pass->n_records, pass->n_bytes, took_ms);
+        pass->n_images, num_plural(pass->n_images), pass->n_records,
+        num_plural(pass->n_records), pass->n_bytes, took_ms);
 }
 
 /* On a replica the log is ahead of the tables: waits until these have all up to

@@ -12,6 +12,7 @@
 #include "durable/snapshot_exchange.h"
 #include "offline/data_names.h"
 #include "offline/member_check.h"
+#include "offline/reading.h"
 #include "wal/names_old.h"
 #include "wal/replica_file.h"
 
@@ -419,11 +420,17 @@ data_check_disk(struct disk *disk, struct logger *logger, struct buf *out)
 int
 data_check(const struct data_dir *dir, struct logger *logger, struct buf *out)
 {
-    struct disk *disk;
-    if (disk_real_create(dir->dir_fd, &disk) != 0) {
+    struct reading reading;
+    struct disk *real, *disk;
+    if (disk_real_create(dir->dir_fd, &real) != 0) {
         return ERR_NO_MEMORY;
     }
-    int err = data_check_disk(disk, logger, out);
-    disk_real_destroy(&disk);
+    int err = reading_begin(
+        &reading, real, logger, &clock_system, "for a check", &disk);
+    if (err == 0) {
+        err = data_check_disk(disk, logger, out);
+        reading_end(&reading, &disk);
+    }
+    disk_real_destroy(&real);
     return err;
 }

@@ -6,11 +6,12 @@
 
 /* Verifies all files of a directory without changing any, and appends what it
  * found to out, line by line: counters, records, images, batches, changes. 0,
- * or the first ERR_ (the logger has been told which file and where). */
+ * or the first ERR_ (the logger has been told which file and where). Tells how
+ * far it is. */
 int data_check(
     const struct data_dir *dir, struct logger *logger, struct buf *out);
 
-/* The same of a disk, for tests. */
+/* The same of a disk, without telling how far it is. */
 int data_check_disk(struct disk *disk, struct logger *logger, struct buf *out);
 
 #endif

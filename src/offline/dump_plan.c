@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "cold/segment_head.h"
+#include "offline/reading.h"
 #include "wal/names.h"
 
 #include <stdlib.h>
@@ -50,23 +51,6 @@ dump_plan_segment_bytes(struct disk *disk, uint64_t number)
     return bytes;
 }
 
-/* Where the data of a log file ends; 0 where it cannot be read. */
-static uint64_t
-end_of_log(struct disk *disk, const char *name)
-{
-    uint64_t from = 0, to = 0, end = 0;
-    int fd;
-    if (disk->calls->open(disk, name, DISK_READ, &fd) != 0) {
-        return 0;
-    }
-    while (
-        disk->calls->next_data(disk, fd, to, &from, &to) == 0 && from < to) {
-        end = to;
-    }
-    disk->calls->close(disk, fd);
-    return end;
-}
-
 struct logs {
     struct dump_plan *plan;
     struct disk *disk;
@@ -82,7 +66,8 @@ note_name(void *context, const char *name)
     uint64_t number;
     if (logs->err == 0 && names_parse(name, &kind, &number) &&
         kind == NAMES_LOG && number >= logs->from) {
-        logs->err = add(logs->plan, number, end_of_log(logs->disk, name));
+        logs->err =
+            add(logs->plan, number, reading_data_end(logs->disk, name));
     }
 }
 
@@ -113,7 +98,7 @@ dump_plan_begin(
     struct dump_plan *plan, struct logger *logger, const struct clock *clock)
 {
     progress_begin(&plan->progress, logger, clock_or_system(clock),
-        "for a dump", "records", plan->all);
+        "for a dump", "records and changes", plan->all);
 }
 
 void
@@ -144,12 +129,13 @@ dump_plan_reach(
 }
 
 void
-dump_plan_reach_log(struct dump_plan *plan, uint64_t number, uint64_t at)
+dump_plan_reach_log(
+    struct dump_plan *plan, uint64_t number, uint64_t at, uint64_t units)
 {
     while (plan->next < plan->n && plan->part[plan->next].log <= number) {
         dump_plan_next(plan);
     }
-    reach(plan, at, 0);
+    reach(plan, at, units);
 }
 
 void

@@ -45,12 +45,14 @@ void dump_plan_begin(
 /* The next part that is no log file begins. */
 void dump_plan_next(struct dump_plan *plan);
 
-/* `at` of `of` is read of the part under way, and units more records. */
+/* `at` of `of` is read of the part under way, and units more records or
+ * changes. */
 void dump_plan_reach(
     struct dump_plan *plan, uint64_t at, uint64_t of, uint64_t units);
 
-/* The log is read up to that offset of file number. */
-void dump_plan_reach_log(struct dump_plan *plan, uint64_t number, uint64_t at);
+/* The log is read up to that offset of file number; units: likewise. */
+void dump_plan_reach_log(
+    struct dump_plan *plan, uint64_t number, uint64_t at, uint64_t units);
 
 /* Reading ends, of all there is where that is whole. */
 void dump_plan_end(struct dump_plan *plan, bool is_whole);

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "net/accept.h"
 #include "repl/node_priv.h"
 #include "repl/quorum.h"
@@ -305,9 +306,9 @@ look_for_replicas(struct node *node)
         sender->refuses_changes = is_few;
         node__refuse_changes(node, is_few ? ERR_FEW_REPLICAS : 0);
         log_event(node->config.logger, "repl_changes", LOG_WARNING,
-            is_few ? "%u replicas are heard: changes are refused"
-                   : "%u replicas are heard: changes are taken again",
-            n);
+            is_few ? "%u replica%s heard: changes are refused"
+                   : "%u replica%s heard: changes are taken again",
+            n, n == 1 ? " is" : "s are");
     }
 }
 

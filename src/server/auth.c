@@ -28,6 +28,7 @@
 #include "base/err.h"
 #include "base/give_way.h"
 #include "base/mutex.h"
+#include "base/num.h"
 #include "base/siphash.h"
 #include "server/auth_file.h"
 #include "server/auth_hash.h"
@@ -521,8 +522,8 @@ auth_reload_said(struct auth *auth, struct logger *logger, const char *signal)
         log_line(logger, LOG_ERROR, "%.*s; the users stay as before",
             (int)why.len, why.len == 0 ? "" : why.data);
     } else {
-        log_line(
-            logger, LOG_NOTICE, "%s: %u users in %s", signal, n, auth->path);
+        log_line(logger, LOG_NOTICE, "%s: %u user%s in %s", signal, n,
+            num_plural(n), auth->path);
     }
     buf_fini(&why);
 }

@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/num.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -360,10 +361,10 @@ look_at_replicas(const struct health_facts *f, struct health *health)
     bool leads = is_text(f, FIGURES_replication, "role", "primary");
     if (leads && n < wanted) {
         add(health,
-            "%" PRIu64 " replicas are connected, and --semi-sync is %" PRIu64
+            "%" PRIu64 " replica%s connected, and --semi-sync is %" PRIu64
             ": changes wait and are answered as of unknown outcome; start the "
             "others, or look at the network to them",
-            n, wanted);
+            n, n == 1 ? " is" : "s are", wanted);
     }
     while (figures_next(f->now, FIGURES_replicas, &at, &pair)) {
         const char *found =
@@ -489,15 +490,16 @@ look_at_work(const struct health_facts *f, struct health *health)
 {
     if (f->grown.checkpoint_failures > 0) {
         add(health,
-            "%" PRIu64 " checkpoints failed in the last minute, the log "
+            "%" PRIu64 " checkpoint%s failed in the last minute, the log "
             "grows; see the server's log",
-            f->grown.checkpoint_failures);
+            f->grown.checkpoint_failures,
+            num_plural(f->grown.checkpoint_failures));
     }
     if (f->grown.seal_failures > 0) {
         add(health,
-            "%" PRIu64 " ranges could not be written to the cold tier in the "
+            "%" PRIu64 " range%s could not be written to the cold tier in the "
             "last minute; see the server's log",
-            f->grown.seal_failures);
+            f->grown.seal_failures, num_plural(f->grown.seal_failures));
     }
 }
 

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "durable/data.h"
 #include "offline/dump.h"
+#include "offline/reading.h"
 #include "offline/salvage.h"
 #include "wal/names_old.h"
 
@@ -208,7 +209,9 @@ salvage(const struct options *options, struct logger *logger,
     struct place place = {.dir_fd = dir->dir_fd, .fd = -1, .owner = &owner};
     struct buf report = {0};
     struct statvfs room;
-    enum salvage_outcome outcome;
+    enum salvage_outcome outcome = SALVAGE_SOUND;
+    struct reading reading;
+    struct disk *real;
     struct salvage_config config = {.logger = logger,
         .free_bytes = UINT64_MAX,
         .bits_budget = SALVAGE_BITS_BUDGET,
@@ -225,14 +228,19 @@ salvage(const struct options *options, struct logger *logger,
     if (fstatvfs(dir->dir_fd, &room) == 0) {
         config.free_bytes = (uint64_t)room.f_bavail * room.f_frsize;
     }
-    if (disk_real_create(dir->dir_fd, &config.disk) != 0) {
+    if (disk_real_create(dir->dir_fd, &real) != 0) {
         return ERR_NO_MEMORY;
     }
     if (is_for_owner(&owner)) {
-        disk_real_give(config.disk, owner.st_uid, owner.st_gid);
+        disk_real_give(real, owner.st_uid, owner.st_gid);
     }
-    int err = salvage_run(&config, &report, &outcome);
-    disk_real_destroy(&config.disk);
+    int err = reading_begin(
+        &reading, real, logger, &clock_system, "for a salvage", &config.disk);
+    if (err == 0) {
+        err = salvage_run(&config, &report, &outcome);
+        reading_end(&reading, &config.disk);
+    }
+    disk_real_destroy(&real);
     *is_lossy = err == 0 && outcome == SALVAGE_LOSSY;
     write_report(&place, &report);
     if (place.fd >= 0) {

@@ -2,6 +2,7 @@
 /* Logs what the operator should know at the start. */
 #include "server/remarks.h"
 
+#include "base/num.h"
 #include "call/store_calls.h"
 #include "schema/schema.h"
 
@@ -75,9 +76,10 @@ remarks_on_ready(struct store *store, uint64_t took_ms, struct logger *logger)
     qsbr_offline(&reader);
     qsbr_unregister(store->qsbr, &reader);
     log_line(logger, LOG_NOTICE,
-        "ready in %" PRIu64 " ms: %u counters of %u columns, %" PRIu64
-        " records, %.1f MB in memory, %.1f MB in segments",
-        took_ms, counters, columns, records,
+        "ready in %" PRIu64 " ms: %u counter%s of %u column%s, %" PRIu64
+        " record%s, %.1f MB in memory, %.1f MB in segments",
+        took_ms, counters, num_plural(counters), columns, num_plural(columns),
+        records, num_plural(records),
         (double)store_hot_bytes(store, &garbage) / MIB,
         (double)cold_bytes / MIB);
 }

@@ -275,9 +275,6 @@ audit(struct session *session, const struct text_admin *command)
 {
     char text[AUDIT_TEXT_BYTES];
     int n = 0;
-    if (command->error != NULL) {
-        return;
-    }
     if (command->op == TEXT_ADMIN_KILL) {
         n = snprintf(text, sizeof text, "kill conn %" PRIu64, command->conn);
         exec__audit(session, AUDIT_DROPPED, text, (size_t)n);
@@ -303,7 +300,7 @@ exec__admin(struct session *session, const char *bytes, struct exec_turn *turn)
     if (line == NULL && command.op == TEXT_ADMIN_SHUTDOWN) {
         exec__audit(session, AUDIT_DROPPED, "shutdown", strlen("shutdown"));
     }
-    if (admin->command_fn != NULL) {
+    if (line != NULL && strcmp(line, "OK") == 0) {
         audit(session, &command);
     }
     if (line == NULL) {

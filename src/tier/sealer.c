@@ -32,6 +32,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/give_way.h"
+#include "base/num.h"
 #include "engine/engine_extents.h"
 
 #include <inttypes.h>
@@ -505,9 +506,10 @@ say_seals(struct sealer *sealer, bool now)
         return;
     }
     log_line(sealer->seal.durable->config.logger, LOG_NOTICE,
-        "sealed: %" PRIu64 " ranges of %" PRIu64 " records, %" PRIu64
+        "sealed: %" PRIu64 " range%s of %" PRIu64 " record%s, %" PRIu64
         " of them from memory, in segments of %" PRIu64 " bytes",
-        is.seals - said->seals, is.records - said->records,
+        is.seals - said->seals, num_plural(is.seals - said->seals),
+        is.records - said->records, num_plural(is.records - said->records),
         is.hot_records - said->hot_records, is.bytes - said->bytes);
     *said = is;
 }

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of a backup: what is written is read again; any byte that is another
- * one, and any end that is missing, is told; names stay in their folder. */
+ * one, and any end that is missing, is told; names stay in their folder. And
+ * both readings of a backup keep its rate, by a clock that goes only while
+ * somebody sleeps. */
 #include "base/err.h"
 #include "cli/backup_list.h"
+#include "cli/backup_priv.h"
 
 #include "unit/check_help.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 static const struct backup_file some[] = {
     {"MANIFEST", 120, 1},
@@ -139,6 +146,75 @@ START_TEST(test_wrong)
 }
 END_TEST
 
+/* ---- the rate ---- */
+
+#define NS_PER_S UINT64_C(1000000000)
+#define DIRECTORY DATA_DIR "/directory-v5"
+
+static uint64_t fake_ns;
+
+/* These two in the place of the C library's. */
+int
+clock_gettime(clockid_t id, struct timespec *out)
+{
+    (void)id;
+    *out = (struct timespec){.tv_sec = (time_t)(fake_ns / NS_PER_S),
+        .tv_nsec = (long)(fake_ns % NS_PER_S)};
+    return 0;
+}
+
+int
+nanosleep(const struct timespec *time, struct timespec *left)
+{
+    (void)left;
+    fake_ns += (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_nsec;
+    return 0;
+}
+
+enum { RATE = 1000 }; /* bytes a second */
+
+/* Nothing, or what that many bytes take, to the microsecond. */
+static void
+expect_slept(uint64_t since_ns, uint64_t bytes)
+{
+    uint64_t us = (fake_ns - since_ns + 500) / 1000;
+    ck_assert_uint_eq(us, bytes * (NS_PER_S / 1000 / RATE));
+}
+
+START_TEST(test_rate)
+{
+    static const char *const names[] = {"MANIFEST",
+        "checkpoint-00000000000000000002.ckpt", "log-00000000000000000003.wal",
+        "segment-00000000000000000001.seg"};
+    int dir = open(DIRECTORY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_ge(dir, 0);
+    for (uint64_t rate = 0; rate <= RATE; rate += RATE) {
+        struct backup_copy copy = {.what = "read", .rate = rate};
+        struct logger logger = {0};
+        struct buf found = {0};
+        uint64_t all = 0, began_ns = fake_ns, sum;
+        ck_assert(backup_copy_init(&copy));
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+            struct stat is;
+            ck_assert_int_eq(fstatat(dir, names[i], &is, 0), 0);
+            all += (uint64_t)is.st_size;
+            ck_assert_msg(backup_copy_hash(&copy, dir, names[i],
+                              (uint64_t)is.st_size, &sum),
+                "%s", copy.why);
+        }
+        ck_assert_uint_eq(copy.done_bytes, all);
+        expect_slept(began_ns, rate == 0 ? 0 : all);
+        ck_assert_msg(
+            backup__check(&copy, dir, &logger, &found), "%s", copy.why);
+        ck_assert_uint_ge(copy.done_bytes, 2 * all);
+        expect_slept(began_ns, rate == 0 ? 0 : copy.done_bytes);
+        backup_copy_fini(&copy);
+        buf_fini(&found);
+    }
+    (void)close(dir);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -147,5 +223,6 @@ main(void)
     tcase_add_test(tests, test_damage);
     tcase_add_test(tests, test_notes);
     tcase_add_test(tests, test_wrong);
+    tcase_add_test(tests, test_rate);
     return run_case("backup", tests);
 }

@@ -2,7 +2,10 @@
 /* offline/dump of a sound directory: a disk that does not read, which is no
  * damage, and text that nobody takes. What a dump says, of damage, too, is
  * looked at by check_salvage. */
+#include "offline/data_check.h"
 #include "offline/dump.h"
+#include "offline/reading.h"
+#include "offline/salvage.h"
 #include "unit/durable_help.h"
 
 #include "base/buf.h"
@@ -160,12 +163,11 @@ at_minute(const struct clock *clock, uint64_t monotonic_ns)
 /* What was told never falls, never passes 100 %, and ends there, not before.
  * Returns in how many steps. */
 static unsigned
-expect_progress(const char *said)
+expect_progress(const char *said, const char *begins)
 {
-    static const char begins[] = "loading for a dump: ";
     unsigned n = 0, steps = 0, percent = 0, last = 0;
     for (const char *at = said; (at = strstr(at, begins)) != NULL; n++) {
-        at += sizeof begins - 1;
+        at += strlen(begins);
         percent = (unsigned)strtoul(at, NULL, 10);
         ck_assert_msg(percent >= last && percent <= 100, "%s", said);
         ck_assert_msg(n > 0 || percent < 100, "%s", said);
@@ -216,10 +218,51 @@ START_TEST(test_progress)
             err, _i == 1 && part != DUMP_RECORDS ? ERR_CORRUPT : 0);
         ssize_t n = pread(log, said, sizeof said - 1, 0);
         said[n < 0 ? 0 : n] = '\0';
-        unsigned steps = expect_progress(said);
+        unsigned steps = expect_progress(said, "loading for a dump: ");
         ck_assert_msg(steps >= 2, "%d: %s", part, said);
         close(log);
         buf_fini(&taken.text);
+    }
+    rig_fini(&rig);
+}
+END_TEST
+
+/* Of what reads the whole directory, some of it twice, and writes nothing. */
+START_TEST(test_reading)
+{
+    enum { SAID_BYTES = 1 << 20 };
+    static const struct clock_calls calls = {.at = at_minute};
+    static char said[SAID_BYTES];
+    static const char *const what[] = {"for a check", "for a salvage"};
+    struct rig rig;
+    make_directory(&rig);
+    for (size_t i = 0; i < sizeof what / sizeof what[0]; i++) {
+        struct minutes minutes = {.clock = {&calls}};
+        struct logger logger = {.is_unlimited = true};
+        struct logger quiet = {0};
+        struct reading reading;
+        struct buf found = {0};
+        struct disk *disk;
+        enum salvage_outcome outcome = SALVAGE_LOSSY;
+        char begins[64];
+        int log = memfd_create("log", MFD_CLOEXEC);
+        atomic_init(&logger.fd, log);
+        ck_assert_int_eq(reading_begin(&reading, rig.data.disk, &logger,
+                             &minutes.clock, what[i], &disk),
+            0);
+        const struct salvage_config config = {
+            .disk = disk, .logger = &quiet, .free_bytes = UINT64_MAX};
+        ck_assert_int_eq(i == 0 ? data_check_disk(disk, &quiet, &found)
+                                : salvage_run(&config, &found, &outcome),
+            0);
+        reading_end(&reading, &disk);
+        ck_assert(i == 0 || outcome == SALVAGE_SOUND);
+        ssize_t n = pread(log, said, sizeof said - 1, 0);
+        said[n < 0 ? 0 : n] = '\0';
+        (void)snprintf(begins, sizeof begins, "loading %s: ", what[i]);
+        ck_assert_msg(expect_progress(said, begins) >= 2, "%s", said);
+        close(log);
+        buf_fini(&found);
     }
     rig_fini(&rig);
 }
@@ -233,5 +276,6 @@ main(void)
     tcase_add_test(tcase, test_nobody_takes);
     tcase_add_test(tcase, test_gone);
     tcase_add_loop_test(tcase, test_progress, 0, 2);
+    tcase_add_test(tcase, test_reading);
     return run_case("dump", tcase);
 }

@@ -134,7 +134,7 @@ START_TEST(test_group)
     expect(&facts, HEALTH_READ_ONLY, "too few replicas", "start the others");
     say(&figures, FIGURES_replication,
         STAT("role", "primary") STAT("replicas", "1") STAT("semi_sync", "2"));
-    expect(&facts, HEALTH_READY, "1 replicas are connected", "network");
+    expect(&facts, HEALTH_READY, "1 replica is connected", "network");
     say(&figures, FIGURES_replication,
         STAT("role", "primary") STAT("replicas", "1"));
     say(&figures, FIGURES_replicas,
