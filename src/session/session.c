@@ -243,22 +243,6 @@ parse(struct session *session, const char *bytes, size_t len)
               executor->value_bytes_max, &session->scan, &session->request);
 }
 
-/* A line that is no request, whatever it was meant to be. */
-static __attribute__((noinline)) void
-take_error(struct session *session)
-{
-    if (++session->n_errors == SESSION_ERRORS_MAX) {
-        session->fault = ERR_ERRORS;
-        session->request.closes = true;
-    }
-    if (session->request.error == text_unknown_word) {
-        if (session->knows_help) {
-            session->request.error = TEXT_UNKNOWN;
-        }
-        session->knows_help = true;
-    }
-}
-
 /* Parses the request at bytes and begins it. */
 static enum exec_step
 begin(struct session *session, const char *bytes, size_t len,
@@ -281,8 +265,9 @@ begin(struct session *session, const char *bytes, size_t len,
     if (session->request.op != REQUEST_ERROR ||
         session->request.proto == PROTO_BINARY) {
         session->n_errors = 0; /* what is no packet has closed already */
-    } else {
-        take_error(session);
+    } else if (++session->n_errors == SESSION_ERRORS_MAX) {
+        session->fault = ERR_ERRORS;
+        session->request.closes = true;
     }
     if (session->rank != ACCESS_WRITER) {
         access__gate_closed(session, bytes);

@@ -555,8 +555,8 @@ START_TEST(test_errors_in_a_row)
         exchange(&dialog, "get a", "END\r\n");
     }
     for (int i = 1; i < SESSION_ERRORS_MAX; i++) {
-        exchange(&dialog, "nonsense",
-            i == 1 ? "ERROR type help\r\n" : "ERROR\r\n");
+        exchange(
+            &dialog, "nonsense", i == 1 ? "ERROR type help\r\n" : "ERROR\r\n");
     }
     ck_assert_int_eq(dialog.session.fault, 0);
     ck_assert(!dialog.is_closed);
