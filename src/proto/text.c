@@ -351,6 +351,44 @@ is_http(struct words words, struct span command)
     return word.len >= 5 && memcmp(words.bytes + word.at, "HTTP/", 5) == 0;
 }
 
+const char text_unknown_word[] = TEXT_UNKNOWN " type help";
+
+/* True for a line that is one word, as people type it. Programs put a key or
+ * an argument behind a verb; of two letters are the verbs of meta commands, and
+ * a client may ask for one that is new. */
+static bool
+is_typed_word(const struct line *line, struct span command)
+{
+    enum { LETTERS_MIN = 3, LETTERS_MAX = 16 };
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    if (command.at > 0 || command.len != line->words.end ||
+        command.len < LETTERS_MIN || command.len > LETTERS_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < command.len; i++) {
+        if (memchr(letters, line->bytes[i], sizeof letters - 1) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A line whose first word is no verb of memcached, or not at its begin. */
+static enum parse_status
+refuse_unknown(struct line *line, struct span command)
+{
+    struct request *out = line->out;
+    if (is_http(line->words, command)) {
+        out->err = ERR_HTTP;
+        return PARSE_CLOSE;
+    }
+    line->words.at = 0; /* one word alone may be noreply */
+    out->noreply = text__ends_with_noreply(line);
+    bool is_typed = !out->noreply && is_typed_word(line, command);
+    return text__fail(line, is_typed ? text_unknown_word : TEXT_UNKNOWN);
+}
+
 static enum parse_status
 parse_line(struct line *line, const struct schema *schema)
 {
@@ -359,9 +397,8 @@ parse_line(struct line *line, const struct schema *schema)
     if (line->line_len < LINE_LEN_MIN) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
-    struct words all = line->words;
     if (!words_next(&line->words, &command)) {
-        return text__fail(line, "ERROR");
+        return text__fail(line, TEXT_UNKNOWN);
     }
     /* what was memcached's before its data block came stays memcached's */
     if (line->scan->need == 0 &&
@@ -378,13 +415,7 @@ parse_line(struct line *line, const struct schema *schema)
         out->op = found->op;
         return found->parse(line);
     }
-    if (is_http(line->words, command)) {
-        out->err = ERR_HTTP;
-        return PARSE_CLOSE;
-    }
-    line->words = all; /* one word alone may be noreply */
-    out->noreply = text__ends_with_noreply(line);
-    return text__fail(line, "ERROR");
+    return refuse_unknown(line, command);
 }
 
 /* True for a line that may be long because it has many keys. Looks at the

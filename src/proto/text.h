@@ -18,6 +18,12 @@ enum {
     TEXT_GET_LINE_MAX = 4 << 20 /* of get, gets, gat, gats */
 };
 
+/* The error of a line that is one word which no command has, of letters: 3 to
+ * 16 of them. It is compared by address. Who has been told once is answered
+ * TEXT_UNKNOWN. */
+extern const char text_unknown_word[];
+#define TEXT_UNKNOWN "ERROR"
+
 /* Parses the request at bytes[0..len). value_bytes_max: longer values are
  * answered with REQUEST_TOO_LARGE without waiting for their bytes. schema
  * tells which names are counters'. After PARSE_REQUEST the caller zeroes *scan.

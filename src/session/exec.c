@@ -590,6 +590,22 @@ is_of_copy(int fault)
     return fault == ERR_NOT_PRIMARY || fault == ERR_NO_PRIMARY;
 }
 
+/* What is said of a line that is no request. Asked once for each that is
+ * answered: a line may be begun more than once. */
+static const char *
+error_line(struct session *session)
+{
+    const char *error = session->request.error;
+    if (error != text_unknown_word) {
+        return error;
+    }
+    if (session->knows_help) {
+        return TEXT_UNKNOWN;
+    }
+    session->knows_help = true;
+    return error;
+}
+
 /* The parser has found what is wrong; but a store that loads, and a replica to
  * which nothing has come yet, do not know all counters. */
 static enum exec_step
@@ -605,7 +621,7 @@ answer_error(struct session *session, int fault, struct buf *out)
         return exec__answer(session, NULL, &answer, out);
     }
     if (!request->noreply) {
-        reply_line(out, request->error);
+        reply_line(out, error_line(session));
     }
     return EXEC_DONE;
 }

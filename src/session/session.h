@@ -137,6 +137,7 @@ struct session {
                     * this server's */
     uint64_t pass;     /* what it was let in by */
     uint16_t n_errors; /* requests in a row that were none */
+    bool knows_help;   /* it has been told of the command help */
     int unsaid;        /* ERR_: what it was not told, see below; 0 */
     int fault; /* ERR_: why the client is not listened to any more; 0 */
     int fd;    /* of its connection, for who watches */

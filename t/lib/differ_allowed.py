@@ -260,6 +260,19 @@ NO_LENGTH = rb"\+\d+|2147483646|2147483647|4294967296|99999999999"
 ANY = rb"(?:END|VALUE .*|NOT_FOUND|TOUCHED|STORED|OK|\d+|" \
     rb"CLIENT_ERROR cannot [^\n]*|)(?:\r\n)?"
 
+# A line that is one word alone, which is not the storage line's.
+TYPED_WORD = re.compile(rb"(?:" + STORES + rb"[^\n]*\n)?[A-Za-z]{3,16}\r?\n")
+
+
+def fits_typed_word(outcome):
+    """All is the same but for two words behind the last ERROR."""
+    other, mine = outcome.raw
+    return outcome.unit.family == TEXT and \
+        TYPED_WORD.fullmatch(text_of(outcome)) is not None and \
+        re.fullmatch(rb"(?:CLIENT_ERROR [^\n]*\n)?ERROR\r\n", other) \
+        is not None and mine == other[:-2] + b" type help\r\n"
+
+
 ALLOWANCES = [
     Allowance(
         "no padding",
@@ -297,6 +310,11 @@ ALLOWANCES = [
                 rb"((?:CLIENT_ERROR|ERROR)[^\n]*\n)+|STORED\r\n",
                 rb"(?:CLIENT_ERROR[^\n]*\n)? <the connection is closed>"),
         delete_key),
+    Allowance(
+        "a word that somebody typed",
+        "the first one of a connection is told of help, also where it is a "
+        "block behind a storage line without a length",
+        fits_typed_word),
     Allowance(
         "empty line behind an error",
         "memcached sends one behind the error of a retrieval with a key "

@@ -33,7 +33,7 @@ static const struct batching batches[] = {
     {"incr 9.cntcm 1\r\nset i 0 0 1\r\n5\r\nincr 9.cntcm 1\r\nincr i 1\r\n", 2,
         "3\r\nSTORED\r\n4\r\n6\r\n"},
     {"incr 9.cntcm 1\r\nnonsense\r\nincr 9.cntcm 1\r\n", 2,
-        "5\r\nERROR\r\n6\r\n"},
+        "5\r\nERROR type help\r\n6\r\n"},
     {"incr 9.cntcm 1\r\nset 9.cntcm 0 0 1\r\nx\r\nincr 9.cntcm 1\r\n", 2,
         "7\r\nCLIENT_ERROR value must be an unsigned decimal integer\r\n8"
         "\r\n"},
@@ -157,7 +157,8 @@ static const struct exchange loading[] = {
     {"numbers p 1 1\r\ndump numbers", LOADING LOADING},
     {"add counter new\r\nshow counters\r\nshow counter weibo",
         LOADING LOADING LOADING},
-    {"version\r\nverbosity 1\r\nnonsense", "VERSION test\r\nOK\r\nERROR\r\n"},
+    {"version\r\nverbosity 1\r\nnonsense",
+        "VERSION test\r\nOK\r\nERROR type help\r\n"},
     {"stats x", "STAT args x\r\nEND\r\n"},
 };
 

@@ -49,6 +49,7 @@ static const struct exchange conversation[] = {
     {"version", "VERSION test\r\n"},
     {"stats x", "STAT args x\r\nEND\r\n"},
     {"stats pieces", "STAT first 1\r\nSTAT args pieces\r\nEND\r\n"},
+    {"nonsense", "ERROR type help\r\n"},
     {"nonsense", "ERROR\r\n"},
     {"", "CLIENT_ERROR bad command line format\r\n"},
     {"set a 0 0 2\r\nabcdef get a", "CLIENT_ERROR bad data chunk\r\n"},
@@ -547,14 +548,15 @@ START_TEST(test_errors_in_a_row)
     open_new(&dialog);
     for (int round = 0; round < 3; round++) {
         for (int i = 1; i < SESSION_ERRORS_MAX; i++) {
-            exchange(&dialog, i % 2 ? "nonsense" : "get",
+            exchange(&dialog, i % 2 ? "no sense" : "get",
                 i % 2 ? "ERROR\r\n"
                       : "CLIENT_ERROR bad command line format\r\n");
         }
         exchange(&dialog, "get a", "END\r\n");
     }
     for (int i = 1; i < SESSION_ERRORS_MAX; i++) {
-        exchange(&dialog, "nonsense", "ERROR\r\n");
+        exchange(
+            &dialog, "nonsense", i == 1 ? "ERROR type help\r\n" : "ERROR\r\n");
     }
     ck_assert_int_eq(dialog.session.fault, 0);
     ck_assert(!dialog.is_closed);

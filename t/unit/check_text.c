@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #define BAD_DELTA "ERROR \"CLIENT_ERROR invalid numeric delta argument\""
+#define TYPE_HELP "ERROR \"ERROR type help\""
 #define BAD_EXPTIME "ERROR \"CLIENT_ERROR invalid exptime argument\""
 
 static const struct row retrieval[] = {
@@ -246,7 +247,23 @@ static const struct row others[] = {
     {"\r\n", BAD_FORMAT},
     {"\n", BAD_FORMAT},
     {"ab\n", BAD_FORMAT},
-    {"abc\n", "ERROR \"ERROR\""},
+    {"abc\n", TYPE_HELP},
+    {"Nonsense\r\n", TYPE_HELP},
+    {"GET\r\n", TYPE_HELP},
+    {"zyxwvutsrqponmlk\r\n", TYPE_HELP},
+    {"zyxwvutsrqponmlkj\r\n", "ERROR \"ERROR\""},
+    {"ab\r\n", "ERROR \"ERROR\""},
+    {"mx\r\n", "ERROR \"ERROR\""},
+    {" abc\r\n", "ERROR \"ERROR\""},
+    {"abc \r\n", "ERROR \"ERROR\""},
+    {"abc d\r\n", "ERROR \"ERROR\""},
+    {"abc\t\r\n", "ERROR \"ERROR\""},
+    {"abc\r\r\n", "ERROR \"ERROR\""},
+    {"abc4\r\n", "ERROR \"ERROR\""},
+    {"lease-get\r\n", "ERROR \"ERROR\""},
+    {"db_backup\r\n", "ERROR \"ERROR\""},
+    {"ab\xc3\xa9\r\n", "ERROR \"ERROR\""},
+    {"abc noreply\r\n", "ERROR \"ERROR\" noreply"},
     {"   \r\n", "ERROR \"ERROR\""},
     {" get a\r\n", "ERROR \"ERROR\""},
     {"\r\r\n", BAD_FORMAT},

@@ -55,8 +55,8 @@ START_TEST(test_byte_by_byte)
         send_bytes(fd, said + i, 1);
     }
     expect(fd,
-        "STORED\r\nVALUE a 0 5\r\nhel\r\n\r\nEND\r\nERROR\r\n"
-        "VERSION test\r\n");
+        "STORED\r\nVALUE a 0 5\r\nhel\r\n\r\nEND\r\n"
+        "ERROR type help\r\nVERSION test\r\n");
     close(fd);
     stop_all(&rig);
 }
