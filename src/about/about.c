@@ -45,9 +45,9 @@ word_of(uint64_t places)
     return (unsigned)(places & PLACE_MASK) / 64;
 }
 
-/* True where all bits are set. bits is a constant where this and set_all are
- * called, so that they are no loops: a quarter fewer instructions. Without a branch a bit: which one is the first
- * that is missing nobody can foresee. */
+/* True where all bits are set. Without a branch a bit: which one is the first
+ * that is missing nobody can foresee. bits is a constant where this and set_all
+ * are called, so that they have no loops. */
 static inline __attribute__((always_inline)) bool
 has_all(const _Atomic uint64_t *line, uint64_t places, unsigned bits)
 {
