@@ -46,11 +46,13 @@ word_of(uint64_t places)
 }
 
 /* True where all bits are set. Without a branch a bit: which one is the first
- * that is missing nobody can foresee. */
-static inline bool
+ * that is missing nobody can foresee. bits is a constant where this and set_all
+ * are called, so that they have no loops. */
+static inline __attribute__((always_inline)) bool
 has_all(const _Atomic uint64_t *line, uint64_t places, unsigned bits)
 {
     uint64_t all = 1;
+#pragma GCC unroll 7
     for (unsigned i = 0; i < bits; i++) {
         /* acquire: who sees a bit sees it in the log, too */
         all &= atomic_load_explicit(
@@ -66,6 +68,7 @@ static inline unsigned
 missing_of(const _Atomic uint64_t *line, const uint64_t mask[ABOUT_LINE_WORDS])
 {
     unsigned missing = 0;
+#pragma GCC unroll 8
     for (unsigned word = ABOUT_LINE_WORDS; word-- > 0;) {
         /* acquire, and the last word first: see set_all */
         uint64_t has = atomic_load_explicit(&line[word], memory_order_acquire);
@@ -80,10 +83,11 @@ missing_of(const _Atomic uint64_t *line, const uint64_t mask[ABOUT_LINE_WORDS])
  * completes it. Where one has an earlier last word, he has seen the later one
  * complete before he looked at his, and all that comes before it has been
  * complete since then. */
-static inline bool
+static inline __attribute__((always_inline)) bool
 set_all(_Atomic uint64_t *line, uint64_t places, unsigned bits)
 {
     uint64_t mask[ABOUT_LINE_WORDS] = {0};
+#pragma GCC unroll 7
     for (unsigned i = 0; i < bits; i++) {
         mask[word_of(places)] |= UINT64_C(1) << (places & 63);
         places >>= ABOUT_PLACE_BITS;
@@ -131,10 +135,9 @@ locate(const struct about *about, struct work *work)
 }
 
 /* Looks at all that have a line; returns how many are out. */
-static size_t
-look(const struct about *about, struct work *work)
+static inline __attribute__((always_inline)) size_t
+look_for(struct work *work, unsigned bits)
 {
-    unsigned bits = about->shape.bits;
     size_t n_out = 0;
     for (size_t i = 0; i < work->n; i++) {
         if (work->line[i] != NULL) {
@@ -144,6 +147,22 @@ look(const struct about *about, struct work *work)
         }
     }
     return n_out;
+}
+
+static size_t
+look(const struct about *about, struct work *work)
+{
+    switch (about->shape.bits) {
+    case 4:
+        return look_for(work, 4);
+    case 5:
+        return look_for(work, 5);
+    case 6:
+        return look_for(work, 6);
+    default:
+        ASSERT(about->shape.bits == ABOUT_BITS_MAX);
+        return look_for(work, ABOUT_BITS_MAX);
+    }
 }
 
 /* n pairs, one batch at most, as work; said is where what is said goes. Arrays
@@ -239,16 +258,34 @@ count(struct about *about, const struct work *work)
     return n >= atomic_load_explicit(&about->close_at, memory_order_relaxed);
 }
 
-/* Sets the bits of all that are out. */
-static void
-set(const struct about *about, struct work *work)
+static inline __attribute__((always_inline)) void
+set_for(struct work *work, unsigned bits)
 {
-    unsigned bits = about->shape.bits;
     for (size_t i = 0; i < work->n; i++) {
         if (work->line[i] != NULL && work->said[i] == ABOUT_OUT &&
             !set_all(work->line[i], work->places[i], bits)) {
             work->said[i] = ABOUT_IN; /* somebody was faster */
         }
+    }
+}
+
+/* Sets the bits of all that are out. */
+static void
+set(const struct about *about, struct work *work)
+{
+    switch (about->shape.bits) {
+    case 4:
+        set_for(work, 4);
+        break;
+    case 5:
+        set_for(work, 5);
+        break;
+    case 6:
+        set_for(work, 6);
+        break;
+    default:
+        ASSERT(about->shape.bits == ABOUT_BITS_MAX);
+        set_for(work, ABOUT_BITS_MAX);
     }
 }
 

@@ -31,6 +31,7 @@ enum {
     BATCH = 32,    /* adds: as many as a session gathers */
     PAGE = 100,    /* looks */
     PAGES = 10000, /* of each kind */
+    CACHED_BYTES = 1 << 14,
     AT_ONCE = 50 /* batches, or pages, that are timed together: to look at the
                    * clock takes as long as some adds */
 };
@@ -166,16 +167,16 @@ look(struct run *run, bool adds, uint64_t *n_in)
     return (double)ns / ((double)PAGES * PAGE);
 }
 
-/* What this machine can do at all: ns of CPU a line, of as much memory, where
- * a batch of n lines is prefetched, and then one word of each is read, or
- * changed by one locked or. */
+/* What this machine can do at all: ns of CPU a line, of so many bytes, where a
+ * batch of n lines is prefetched, and then one word of each is read, or changed
+ * by one locked or. */
 static double
-floor_ns(struct run *run, unsigned n, bool changes)
+floor_ns(struct run *run, uint64_t bytes, unsigned n, bool changes)
 {
     enum { LINES = AT_ONCE * PAGE, LINE_WORDS = 8, TURNS = 200 };
     static size_t at[LINES];
-    _Atomic uint64_t *word = rounds_map(run->memory_bytes);
-    uint64_t lines = run->memory_bytes / (LINE_WORDS * sizeof word[0]);
+    _Atomic uint64_t *word = rounds_map(bytes);
+    uint64_t lines = bytes / (LINE_WORDS * sizeof word[0]);
     uint64_t ns = 0, n_lines = 0, sum = 0;
     for (unsigned turn = 0; turn < TURNS; turn++) {
         for (unsigned i = 0; i < LINES; i++) {
@@ -199,21 +200,38 @@ floor_ns(struct run *run, unsigned n, bool changes)
     if (sum == UINT64_MAX) { /* never: so that nothing is optimised away */
         fail("a word is wrong");
     }
-    rounds_unmap((void *)word, run->memory_bytes);
+    rounds_unmap((void *)word, bytes);
     return (double)ns / (double)n_lines;
+}
+
+/* The words of its line that a new member changes, each by one locked or, on
+ * the mean of a table that becomes full: a bit is missing with e^(-k n / b)
+ * where n of the members are there, and k bits are in 8 words. */
+static double
+words_changed(const struct run *run)
+{
+    struct about_shape shape;
+    about_shape_init(&shape, 1, run->error, 1, 1);
+    double full = 100.0 * shape.bits / shape.bits_a_member;
+    double missing = (1 - exp(-full)) / full;
+    return ABOUT_LINE_WORDS *
+        (1 - pow(1 - missing / ABOUT_LINE_WORDS, shape.bits));
 }
 
 static void
 say_floor(struct run *run, double add_ns, double look_ns)
 {
-    double read_ns = floor_ns(run, PAGE, false);
-    double or_ns = floor_ns(run, BATCH, true);
+    double read_ns = floor_ns(run, run->memory_bytes, PAGE, false);
+    double or_ns = floor_ns(run, run->memory_bytes, BATCH, true);
     printf("| ns a line that is fetched and read, in batches of %d; a look "
            "to that | %.1f; %.1f |\n",
         PAGE, read_ns, look_ns / read_ns);
     printf("| ns a line that is fetched, with one locked or, in batches of "
            "%d; an add to that | %.1f; %.1f |\n",
         BATCH, or_ns, add_ns / or_ns);
+    printf("| words that an add changes, by arithmetic; ns a locked or to a "
+           "line in the cache | %.2f; %.1f |\n",
+        words_changed(run), floor_ns(run, CACHED_BYTES, BATCH, true));
 }
 
 /* A number that may have a point, an exponent and one of k, m, g and t behind

@@ -223,6 +223,7 @@ check_model(unsigned error)
 START_TEST(test_model)
 {
     check_model(ABOUT_ERROR_MIN);
+    check_model(50);
     check_model(100);
     check_model(ABOUT_ERROR_MAX);
 }
