@@ -42,7 +42,7 @@ enum reckon_ids {
     X(written, 1.78, "bytes written for one byte of log")                     \
     X(segment_copies, 1.20, "of segments' bytes, while they are made anew")   \
     X(load_rate, 20e6, "records of a checkpoint that a start reads a second") \
-    X(replay_rate, 0.32e6,"changes of the log that it does a second, least")  \
+    X(replay_rate, 0.32e6, "changes of the log that it does a second, least") \
     X(log_max, 512e6, "bytes of log before a checkpoint, --checkpoint-log")   \
     X(cold_index, 0.013, "bytes of memory for a cold record")                 \
     X(other_memory, 400e6,                                                    \

@@ -524,7 +524,7 @@ say(struct verify *job)
     bool is_well = job->drifts == job->corrected;
     (void)fprintf(stderr,
         "tallyctl: %" PRIu64 " id%s of %s: %" PRIu64 " number%s for good, "
-        "%" PRIu64 " of them corrected; %" PRIu64 " still moved, and of "
+        "%" PRIu64 " of them are corrected; %" PRIu64 " still moved, and of "
         "%" PRIu64 " id%s the truth knows nothing\n",
         job->looked, num_plural(job->looked), job->counter, job->drifts,
         job->drifts == 1 ? " differs" : "s differ", job->corrected,

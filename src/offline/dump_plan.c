@@ -67,7 +67,7 @@ note_name(void *context, const char *name)
     if (logs->err == 0 && names_parse(name, &kind, &number) &&
         kind == NAMES_LOG && number >= logs->from) {
         logs->err =
-            add(logs->plan, number, reading_data_end(logs->disk, name));
+            add(logs->plan, number, reading__data_end(logs->disk, name));
     }
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 uint64_t
-reading_data_end(struct disk *disk, const char *name)
+reading__data_end(struct disk *disk, const char *name)
 {
     uint64_t from = 0, to = 0, end = 0;
     int fd;
@@ -42,7 +42,7 @@ note_name(void *context, const char *name)
     bool is_new = false;
     if (names_parse(today, &kind, &number) ||
         (segment_name_parse(today, &number, &is_new) && !is_new)) {
-        sizes->bytes += reading_data_end(sizes->disk, name);
+        sizes->bytes += reading__data_end(sizes->disk, name);
     }
 }
 

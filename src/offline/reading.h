@@ -20,7 +20,7 @@ struct reading {
 
 /* Where the data of a file ends, behind which there is only a hole; 0 where it
  * cannot be read. */
-uint64_t reading_data_end(struct disk *disk, const char *name);
+uint64_t reading__data_end(struct disk *disk, const char *name);
 
 /* Begins: *out is the same disk, for who reads; freed by reading_end. under and
  * reading must outlive it; clock, what: as of progress_begin. 0, ERR_NO_MEMORY,

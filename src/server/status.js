@@ -280,6 +280,9 @@ function showTable(id, lines) {
     }));
 }
 
+// How long it will take; 0 where that is not known.
+const left = (ms) => ms > 0 ? `, about ${time(ms)} left` : "";
+
 function showTiers(now) {
   const cold = now.stats.cold;
   const hits = latest("cold", ["hits"]), lookups = latest("cold", ["lookups"]);
@@ -295,7 +298,7 @@ function showTiers(now) {
       ? `${(100 * hits / lookups).toFixed(0)} %` : "–"],
     ["seal all", !cold.seal_all_records ? undefined
       : `${cold.seal_percent} %, ${count(cold.seal_done_records)} of ` +
-        `${count(cold.seal_all_records)} records`],
+        `${count(cold.seal_all_records)} records${left(cold.seal_left_ms)}`],
     ["blocks that wait to be read", count(cold.queued)],
     ["calls that waited for room", count(cold.room_waits)],
     ["state", cold.state],
@@ -317,6 +320,8 @@ function showLog(now) {
       : String(wal.last_seq)],
     ["last checkpoint", last > 0
       ? `${time(now.unix_ms - last * 1000)} ago` : undefined],
+    ["checkpoint under way", !wal.checkpoint_all_records ? undefined
+      : `${wal.checkpoint_percent} %${left(wal.checkpoint_left_ms)}`],
     ["failed syncs, checkpoints", wal.sync_failures === undefined ? undefined
       : `${wal.sync_failures}, ${wal.checkpoint_failures}`],
   ]);

@@ -217,7 +217,7 @@ START_TEST(test_grown)
         {{.sync_failures = 2}, {.sync_failures = 0}, "2 writes", "disk"},
         {{.read_failures = 1}, {.read_failures = 0}, "1 reads", "disk"},
         {{.checkpoint_failures = 1}, {.checkpoint_failures = 0},
-            "1 checkpoints failed", "log"},
+            "1 checkpoint failed", "log"},
         {{.slow_by_lock = 10, .lock_wait_us = 12000000, .uptime_s = 60},
             {.slow_by_lock = 9, .lock_wait_us = 12000000, .uptime_s = 60},
             "10 commands of the last minute were slow since they waited for "
@@ -227,7 +227,7 @@ START_TEST(test_grown)
         {{.slow_by_lock = 5000, .lock_wait_us = 12000000, .uptime_s = 60},
             {.slow_by_lock = 5000, .lock_wait_us = 11999999, .uptime_s = 60},
             "lock of a shard", "stats slow"},
-        {{.seal_failures = 1}, {.seal_failures = 0}, "1 ranges", "log"},
+        {{.seal_failures = 1}, {.seal_failures = 0}, "1 range", "log"},
     };
     struct figures figures;
     fill(&figures);
