@@ -46,13 +46,11 @@ word_of(uint64_t places)
 }
 
 /* True where all bits are set. Without a branch a bit: which one is the first
- * that is missing nobody can foresee. bits is a constant where this and set_all
- * are called, so that they have no loops. */
-static inline __attribute__((always_inline)) bool
+ * that is missing nobody can foresee. */
+static inline bool
 has_all(const _Atomic uint64_t *line, uint64_t places, unsigned bits)
 {
     uint64_t all = 1;
-#pragma GCC unroll 7
     for (unsigned i = 0; i < bits; i++) {
         /* acquire: who sees a bit sees it in the log, too */
         all &= atomic_load_explicit(
@@ -82,7 +80,8 @@ missing_of(const _Atomic uint64_t *line, const uint64_t mask[ABOUT_LINE_WORDS])
  * that is true for one at most: where they have the same last word, one of them
  * completes it. Where one has an earlier last word, he has seen the later one
  * complete before he looked at his, and all that comes before it has been
- * complete since then. */
+ * complete since then. bits is a constant where this is called, so that it has
+ * no loop: a tenth of an add. */
 static inline __attribute__((always_inline)) bool
 set_all(_Atomic uint64_t *line, uint64_t places, unsigned bits)
 {
@@ -135,9 +134,10 @@ locate(const struct about *about, struct work *work)
 }
 
 /* Looks at all that have a line; returns how many are out. */
-static inline __attribute__((always_inline)) size_t
-look_for(struct work *work, unsigned bits)
+static size_t
+look(const struct about *about, struct work *work)
 {
+    unsigned bits = about->shape.bits;
     size_t n_out = 0;
     for (size_t i = 0; i < work->n; i++) {
         if (work->line[i] != NULL) {
@@ -147,22 +147,6 @@ look_for(struct work *work, unsigned bits)
         }
     }
     return n_out;
-}
-
-static size_t
-look(const struct about *about, struct work *work)
-{
-    switch (about->shape.bits) {
-    case 4:
-        return look_for(work, 4);
-    case 5:
-        return look_for(work, 5);
-    case 6:
-        return look_for(work, 6);
-    default:
-        ASSERT(about->shape.bits == ABOUT_BITS_MAX);
-        return look_for(work, ABOUT_BITS_MAX);
-    }
 }
 
 /* n pairs, one batch at most, as work; said is where what is said goes. Arrays
