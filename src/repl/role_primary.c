@@ -31,10 +31,7 @@ role__lead(struct role *role, uint64_t seq, uint64_t now_us)
     role->is_set_sent = role->is_set_refused = role->is_set_open = false;
     role->is_keep_sent = false;
     role->set_us = role->keep_us = now_us;
-    if (role->is_doubtful) { /* it has what all others have */
-        role->is_doubtful = false;
-        role->is_sure_due = true;
-    }
+    role->sure_at = seq; /* it has what all others have, once that counts */
 }
 
 void
@@ -45,6 +42,7 @@ role__resign(struct role *role, uint64_t now_us)
     role->term = 0;
     role->first = role->committed = 0;
     role->lease_us = 0;
+    role->sure_at = 0;
     role->rule.is_changing = false;
     role->is_set_sent = role->is_set_refused = role->is_set_open = false;
     role->changes = ROLE_CHANGES_REFUSED; /* CEDE says so */

@@ -354,6 +354,29 @@ doubt_ends_synced(void)
     return ordered(ROLE_DO_SURE) != NULL;
 }
 
+/* The same of who leads, which has fetched what others have. */
+static bool
+doubt_of_primary_ends_synced(void)
+{
+    start(&config, 1, true);
+    gather(2);
+    role_promised(&role, 2, now_us);
+    turn();
+    role_answered(&role, 1, 2, 0, false, now_us);
+    role_answered(&role, 2, 2, 0, false, now_us);
+    turn();
+    ck_assert(ordered(ROLE_DO_BEGIN) != NULL);
+    role_began(&role, 2, seq_first(2), now_us);
+    role_set_log(&role, seq_first(2), 0);
+    turn();
+    if (ordered(ROLE_DO_SURE) != NULL || !role.is_doubtful) {
+        return false;
+    }
+    role_set_log(&role, seq_first(2), seq_first(2));
+    turn();
+    return ordered(ROLE_DO_SURE) != NULL;
+}
+
 /* A change of voters that was not answered is done after all, behind a look
  * that did not show it. */
 static bool
@@ -428,6 +451,7 @@ static const struct {
     {ROLE_RULE_ISOLATED, without_authority},
     {ROLE_RULE_CAUGHT_UP, doubt_ends},
     {ROLE_RULE_SURE, doubt_ends_synced},
+    {ROLE_RULE_SURE, doubt_of_primary_ends_synced},
     {ROLE_RULE_ALONE, only_voter},
 };
 

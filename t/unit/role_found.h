@@ -24,6 +24,7 @@ static const struct {
     {ROLE_RULE_TAKEN_VOTERS, 1323},
     {ROLE_RULE_DEADLINE, 353},
     {ROLE_RULE_ALONE, 586},
+    {ROLE_RULE_SURE, 652880},
 };
 
 #endif
