@@ -624,7 +624,7 @@ add_batch(void *context, const struct glean_batch *batch)
         .at = batch->payload, .end = batch->payload + batch->len};
     struct entry entry;
     char name[NAMES_BYTES];
-    uint64_t changes = 0;
+    uint64_t before = dump->changes;
     names_make(name, NAMES_LOG, batch->number);
     if (wants(dump, DUMP_LOG)) {
         buf_addf(&dump->text,
@@ -640,7 +640,7 @@ add_batch(void *context, const struct glean_batch *batch)
             return ERR_NEWER_FORMAT;
         }
         if (entry.kind == ENTRY_CELLS && wants(dump, DUMP_LOG)) {
-            changes += entry.cells.serial[0] != ENTRY_MARK_SERIAL;
+            dump->changes += entry.cells.serial[0] != ENTRY_MARK_SERIAL;
             add_cells(dump, &entry.cells, batch->seq);
         }
         if (entry.kind == ENTRY_TERM && wants(dump, DUMP_LOG)) {
@@ -662,9 +662,8 @@ add_batch(void *context, const struct glean_batch *batch)
             return err;
         }
     }
-    dump->changes += changes;
     dump_plan_reach_log(&dump->plan, batch->number,
-        batch->at + FRAME_BATCH_BYTES + batch->len, changes);
+        batch->at + FRAME_BATCH_BYTES + batch->len, dump->changes - before);
     return dump->err;
 }
 

@@ -40,7 +40,8 @@ note_name(void *context, const char *name)
     enum names_kind kind;
     uint64_t number;
     bool is_new = false;
-    if (names_parse(today, &kind, &number) ||
+    if ((names_parse(today, &kind, &number) && kind != NAMES_CUT &&
+            kind != NAMES_CUT_NEW) ||
         (segment_name_parse(today, &number, &is_new) && !is_new)) {
         sizes->bytes += reading__data_end(sizes->disk, name);
     }

@@ -227,6 +227,20 @@ START_TEST(test_progress)
 }
 END_TEST
 
+/* What a rejoin has cut off, which no start reads. */
+static void
+add_cut_file(struct disk *disk)
+{
+    enum { BYTES = 1 << 20 };
+    static char zeros[BYTES];
+    char name[NAMES_BYTES];
+    int fd;
+    names_make(name, NAMES_CUT, 1);
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_CREATE, &fd), 0);
+    ck_assert_int_eq(disk->calls->write(disk, fd, zeros, BYTES, 0), 0);
+    disk->calls->close(disk, fd);
+}
+
 /* Of what reads the whole directory, some of it twice, and writes nothing. */
 START_TEST(test_reading)
 {
@@ -236,6 +250,7 @@ START_TEST(test_reading)
     static const char *const what[] = {"for a check", "for a salvage"};
     struct rig rig;
     make_directory(&rig);
+    add_cut_file(rig.data.disk);
     for (size_t i = 0; i < sizeof what / sizeof what[0]; i++) {
         struct minutes minutes = {.clock = {&calls}};
         struct logger logger = {.is_unlimited = true};
