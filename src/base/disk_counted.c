@@ -18,45 +18,8 @@ counted_read(struct disk *disk, int fd, void *bytes, size_t len, uint64_t at,
     return error;
 }
 
-static int
-counted_open(struct disk *disk, const char *name, enum disk_open how, int *fd)
-{
-    struct disk *under = disk_front_under(disk);
-    return under->calls->open(under, name, how, fd);
-}
-
-static int
-counted_look(
-    struct disk *disk, const char *name, int fd, struct disk_file *out)
-{
-    struct disk *under = disk_front_under(disk);
-    return under->calls->look(under, name, fd, out);
-}
-
-static int
-counted_rename(struct disk *disk, const char *from, const char *to)
-{
-    struct disk *under = disk_front_under(disk);
-    return under->calls->rename(under, from, to);
-}
-
-static int
-counted_unlink(struct disk *disk, const char *name)
-{
-    struct disk *under = disk_front_under(disk);
-    return under->calls->unlink(under, name);
-}
-
-static int
-counted_list(struct disk *disk,
-    void (*name_fn)(void *context, const char *name), void *context)
-{
-    struct disk *under = disk_front_under(disk);
-    return under->calls->list(under, name_fn, context);
-}
-
 static const struct disk_calls counted_calls = {
-    .open = counted_open,
+    .open = disk_front_open,
     .close = disk_front_close,
     .read = counted_read,
     .write = disk_front_write,
@@ -66,12 +29,12 @@ static const struct disk_calls counted_calls = {
     .next_data = disk_front_next_data,
     .size = disk_front_size,
     .room = disk_front_room,
-    .look = counted_look,
+    .look = disk_front_look,
     .sync = disk_front_sync,
-    .rename = counted_rename,
-    .unlink = counted_unlink,
+    .rename = disk_front_rename,
+    .unlink = disk_front_unlink,
     .sync_names = disk_front_sync_names,
-    .list = counted_list,
+    .list = disk_front_list,
     .text = disk_front_text,
     .uncache = disk_front_uncache,
 };

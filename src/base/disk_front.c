@@ -161,3 +161,41 @@ disk_front_uncache(struct disk *disk, int fd, uint64_t at, uint64_t len)
         under->calls->uncache(under, fd, at, len);
     }
 }
+
+int
+disk_front_open(
+    struct disk *disk, const char *name, enum disk_open how, int *fd)
+{
+    struct disk *under = disk_front_under(disk);
+    return under->calls->open(under, name, how, fd);
+}
+
+int
+disk_front_look(
+    struct disk *disk, const char *name, int fd, struct disk_file *out)
+{
+    struct disk *under = disk_front_under(disk);
+    return under->calls->look(under, name, fd, out);
+}
+
+int
+disk_front_rename(struct disk *disk, const char *from, const char *to)
+{
+    struct disk *under = disk_front_under(disk);
+    return under->calls->rename(under, from, to);
+}
+
+int
+disk_front_unlink(struct disk *disk, const char *name)
+{
+    struct disk *under = disk_front_under(disk);
+    return under->calls->unlink(under, name);
+}
+
+int
+disk_front_list(struct disk *disk,
+    void (*name_fn)(void *context, const char *name), void *context)
+{
+    struct disk *under = disk_front_under(disk);
+    return under->calls->list(under, name_fn, context);
+}

@@ -6,9 +6,9 @@
 
 #include <stdint.h>
 
-/* A disk in front of another one, on which files have other names. Calls about
- * open files go straight through; those that take or tell a name are the
- * module's that makes the front. */
+/* A disk in front of another one, on which files have other names, or of which
+ * some calls do more. Calls about open files go straight through; those that
+ * take or tell a name do so where names stay as they are. */
 
 /* Makes one. calls: static; those about open files as in
  * DISK_FRONT_FILE_CALLS. context: of the module that makes it, or NULL. *out is
@@ -44,6 +44,16 @@ int disk_front_ring(
     struct disk *disk, unsigned n_reads, struct disk_ring **out);
 const char *disk_front_text(struct disk *disk, int error);
 void disk_front_uncache(struct disk *disk, int fd, uint64_t at, uint64_t len);
+
+/* Likewise, where names are those of the disk behind. */
+int disk_front_open(
+    struct disk *disk, const char *name, enum disk_open how, int *fd);
+int disk_front_look(
+    struct disk *disk, const char *name, int fd, struct disk_file *out);
+int disk_front_rename(struct disk *disk, const char *from, const char *to);
+int disk_front_unlink(struct disk *disk, const char *name);
+int disk_front_list(struct disk *disk,
+    void (*name_fn)(void *context, const char *name), void *context);
 
 #define DISK_FRONT_FILE_CALLS                                                 \
     .close = disk_front_close, .read = disk_front_read,                       \

@@ -10,53 +10,12 @@
 #include <errno.h>
 
 static int
-copy_open(struct disk *disk, const char *name, enum disk_open how, int *fd)
-{
-    struct disk *under = disk_front_under(disk);
-
-    return under->calls->open(under, name, how, fd);
-}
-
-static int
 copy_read(struct disk *disk, int fd, void *bytes, size_t len, uint64_t at,
     size_t *n_read)
 {
     return copy__is_stopping(disk_front_context(disk))
         ? ECANCELED
         : disk_front_read(disk, fd, bytes, len, at, n_read);
-}
-
-static int
-copy_look(struct disk *disk, const char *name, int fd, struct disk_file *out)
-{
-    struct disk *under = disk_front_under(disk);
-
-    return under->calls->look(under, name, fd, out);
-}
-
-static int
-copy_rename(struct disk *disk, const char *from, const char *to)
-{
-    struct disk *under = disk_front_under(disk);
-
-    return under->calls->rename(under, from, to);
-}
-
-static int
-copy_unlink(struct disk *disk, const char *name)
-{
-    struct disk *under = disk_front_under(disk);
-
-    return under->calls->unlink(under, name);
-}
-
-static int
-copy_list(struct disk *disk, void (*name_fn)(void *context, const char *name),
-    void *context)
-{
-    struct disk *under = disk_front_under(disk);
-
-    return under->calls->list(under, name_fn, context);
 }
 
 static const char *
@@ -66,7 +25,7 @@ copy_text(struct disk *disk, int error)
                               : disk_front_text(disk, error);
 }
 
-static const struct disk_calls copy_calls = {.open = copy_open,
+static const struct disk_calls copy_calls = {.open = disk_front_open,
     .close = disk_front_close,
     .read = copy_read,
     .write = disk_front_write,
@@ -76,12 +35,12 @@ static const struct disk_calls copy_calls = {.open = copy_open,
     .next_data = disk_front_next_data,
     .size = disk_front_size,
     .room = disk_front_room,
-    .look = copy_look,
+    .look = disk_front_look,
     .sync = disk_front_sync,
-    .rename = copy_rename,
-    .unlink = copy_unlink,
+    .rename = disk_front_rename,
+    .unlink = disk_front_unlink,
     .sync_names = disk_front_sync_names,
-    .list = copy_list,
+    .list = disk_front_list,
     .ring = disk_front_ring,
     .text = copy_text,
     .uncache = disk_front_uncache};
