@@ -558,8 +558,17 @@ order_send(struct link_primary *link, enum stream_type type, size_t len,
     link->said_us = now_us;
 }
 
+/* The candidate has all that is here, and more; or the logs part. */
+static enum link_reason
+not_lent(const struct link_primary *link, const struct link_view *view)
+{
+    return link->verdict == MESSAGE_CUT && link->verdict_seq == view->written
+        ? LINK_FETCHED
+        : LINK_APART;
+}
+
 static void
-begin_work(struct link_primary *link)
+begin_work(struct link_primary *link, const struct link_view *view)
 {
     bool is_fetch = link->purpose == MESSAGE_FETCH;
 
@@ -571,7 +580,7 @@ begin_work(struct link_primary *link)
         move_to(
             link, is_fetch ? LINK_PRIMARY_LENDING : LINK_PRIMARY_STREAMING);
     } else if (link->verdict == MESSAGE_CUT || is_fetch) {
-        link->end.reason = is_fetch ? LINK_APART : LINK_CUT;
+        link->end.reason = is_fetch ? not_lent(link, view) : LINK_CUT;
         move_to(link, LINK_PRIMARY_ENDED);
     } else {
         move_to(link, LINK_PRIMARY_COPYING);
@@ -596,7 +605,7 @@ send_welcome(struct link_primary *link, const struct link_view *view,
         message_put_welcome(out + STREAM_HEAD_BYTES, &welcome), now_us, out,
         order);
     link->told = to_tell(link, view);
-    begin_work(link);
+    begin_work(link, view);
 }
 
 /* Says when there is something to do, if nothing comes before. */

@@ -22,7 +22,8 @@
  *
  * FETCHING is the same for a candidate, from a node that has promised its term
  * and is no primary: so the history ends in an earlier one. Nothing is cut for
- * it, and END comes when all is here.
+ * it, and END comes when all is here. Where this log has all that the other one
+ * has, and more, that is fetched at once.
  *
  * What can go wrong: any frame; a primary that is silent, or says that there is
  * more and does not send it; a later term, promised to somebody else. Each
@@ -157,6 +158,11 @@ is_term_right(const struct link_replica *link,
 static enum link_step
 begin_fetch(struct link_replica *link)
 {
+    if (link->verdict == MESSAGE_CUT && link->verdict_seq == link->last) {
+        link->call.end.reason = LINK_FETCHED;
+        link_caller__move(&link->call, LINK_CALLER_ENDED);
+        return LINK_ENDING;
+    }
     if (link->verdict != MESSAGE_CONTINUE) {
         return link_caller__end_for(&link->call, LINK_APART);
     }

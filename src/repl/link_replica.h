@@ -46,8 +46,9 @@ void link_replica_init(struct link_replica *link, const struct link_self *self,
 
 /* Right after that: it fetches, for a candidate of that term, which is promised
  * here and by the other end: batches come as to who follows, up to the last one
- * that the other one has. Then the reason of the end is LINK_FETCHED; else it
- * is another one, LINK_APART where this log would have to be cut first. */
+ * that the other one has. Then, and at once where this log has all of these and
+ * more, the reason of the end is LINK_FETCHED; else it is another one,
+ * LINK_APART where each log has what the other one has not. */
 void link_replica_fetch(struct link_replica *link, uint64_t term);
 
 /* False: no frame is to be taken yet, for what is next has to be done first;

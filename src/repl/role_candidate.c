@@ -324,11 +324,41 @@ go_on(struct role *role, uint64_t now_us)
         now_us);
 }
 
+/* True where the length of a node's log says how much of what is committed it
+ * has. By force that is the best that is known; else only voters have all up to
+ * there: another node's log may end in a term that a forced one has passed
+ * over. */
+static bool
+is_compared(const struct role *role, unsigned node)
+{
+    return role->config->copies == 0 || role->is_alone ||
+        quorum_has(role->rule.now.nodes, node) || !RULE_HOLDS(OF_VOTERS);
+}
+
+/* Who has what this node may not have; ROLE_NOBODY: nobody. A log that is not
+ * compared has all that the longest voter's has, or the fetch finds that it
+ * has not. */
+static unsigned
+find_source(const struct role *role)
+{
+    unsigned source = ROLE_NOBODY;
+    uint64_t most = is_compared(role, role->config->self) ? role->last : 0;
+
+    for (unsigned i = 0; i < QUORUM_NODES; i++) {
+        const struct role_peer *peer = &role->peer[i];
+
+        if (peer->has_answered && is_compared(role, i) && peer->last > most &&
+            RULE_HOLDS(LONGEST)) {
+            source = i;
+            most = peer->last;
+        }
+    }
+    return most == role->last ? ROLE_NOBODY : source;
+}
+
 static bool
 gather_next(struct role *role, uint64_t now_us, struct role_order *order)
 {
-    uint64_t most = role->last;
-
     if (!is_enough(role, now_us)) {
         bool is_durable = role->promised >= role->term || !RULE_HOLDS(DURABLE);
 
@@ -343,14 +373,7 @@ gather_next(struct role *role, uint64_t now_us, struct role_order *order)
         role->is_alone = true;
         role->rule.now = alone(role);
     }
-    role->source = ROLE_NOBODY;
-    for (unsigned i = 0; i < QUORUM_NODES; i++) {
-        if (role->peer[i].has_answered && role->peer[i].last > most &&
-            RULE_HOLDS(LONGEST)) {
-            role->source = i;
-            most = role->peer[i].last;
-        }
-    }
+    role->source = find_source(role);
     if (role->source == ROLE_NOBODY) {
         go_on(role, now_us);
     } else {

@@ -16,6 +16,7 @@
     X(PROMISES, "who leads has enough promises")                              \
     X(DOUBTFUL, "a promise of a doubtful node does not count")                \
     X(LONGEST, "who leads has the longest log of those who promised")         \
+    X(OF_VOTERS, "of the voters: other logs may part from what counts")       \
     X(ONCE, "nothing is promised below what was promised")                    \
     X(DURABLE, "a promise is durable before it is answered")                  \
     X(PARTED, "who promises ends the stream that it follows")                 \

@@ -517,8 +517,9 @@ START_TEST(test_apart)
         struct duo duo;
 
         begin(&duo, true);
-        if (i == 0) {
+        if (i == 0) { /* each has what the other one has not */
             peer_cut(&duo.a, 2);
+            peer_write(&duo.a, seq_make(4, 1), 0xaaa);
         } else if (i == 1) {
             peer_cut(&duo.b, 0);
             peer_write(&duo.b, seq_first(2), 0xbbb);
@@ -531,6 +532,28 @@ START_TEST(test_apart)
         ck_assert_int_eq(duo.up.end.reason, LINK_APART);
         ck_assert_int_eq(ask_b(&duo), LINK_CLOSE);
         ck_assert_int_eq(ask_a(&duo), LINK_CLOSE);
+        duo_end(&duo);
+    }
+}
+END_TEST
+
+/* The candidate has all, and more. */
+START_TEST(test_more)
+{
+    for (size_t n = 0; n < 4; n++) {
+        struct duo duo;
+
+        begin(&duo, true);
+        peer_cut(&duo.a, n);
+        look(&duo);
+        say_welcome(&duo);
+        ck_assert_int_eq(duo.step, LINK_ENDING);
+        ck_assert_int_eq(
+            duo.down.call.end.reason, n == 0 ? LINK_APART : LINK_FETCHED);
+        ck_assert_int_eq(duo.up.end.reason, duo.down.call.end.reason);
+        ck_assert_int_eq(ask_b(&duo), LINK_CLOSE);
+        ck_assert_int_eq(ask_a(&duo), LINK_CLOSE);
+        ck_assert_uint_eq(peer_last(&duo.b), seq_make(3, 4));
         duo_end(&duo);
     }
 }
@@ -728,7 +751,7 @@ main(void)
 {
     const TTest *tests[] = {test_questions, test_any_node, test_refused,
         test_no_primary, test_other_node, test_wrong_questions,
-        test_wrong_answers, test_silence, test_fetch, test_apart,
+        test_wrong_answers, test_silence, test_fetch, test_apart, test_more,
         test_term_over, test_wrong_ends, test_wrong_welcome, test_no_history,
         test_all_frames};
 

@@ -219,6 +219,25 @@ START_TEST(test_fetch)
 }
 END_TEST
 
+/* Who has all that the other one has, and more, keeps it and is done. */
+START_TEST(test_fetch_more)
+{
+    struct group g;
+    group_init(&g);
+    lose_primary(&g, 10);
+    uint64_t last = host_last(&g.b.host);
+    ck_assert_uint_gt(last, host_last(&g.c.host));
+    peers_fetch(g.b.host.node, &g.c.host.config.name, g.c.host.address, TERM);
+    RUN_UNTIL(&g, g.b.fetched.n == 1);
+    ck_assert(g.b.fetched.flag);
+    ck_assert_uint_eq(host_last(&g.b.host), last);
+    RUN_UNTIL(&g, g.b.host.node->receiver.state == RECEIVER_IDLE);
+    RUN_UNTIL(&g, g.c.host.node->sender.n_all == 0);
+    ck_assert_uint_eq(atomic_load(&g.b.host.n_reloads), 0);
+    group_fini(&g);
+}
+END_TEST
+
 /* The connection breaks on the way; what came is there, and the next fetch goes
  * on behind it. */
 START_TEST(test_fetch_breaks)
@@ -328,8 +347,8 @@ main(void)
 {
     const TTest *tests[] = {test_promise, test_empty, test_probe,
         test_of_primary, test_not_there, test_idle, test_fetch,
-        test_fetch_breaks, test_fetch_bound, test_fetch_refused,
-        test_not_served};
+        test_fetch_more, test_fetch_breaks, test_fetch_bound,
+        test_fetch_refused, test_not_served};
 
     return run_tests("peers", tests, COUNT_OF(tests));
 }

@@ -115,9 +115,8 @@ ask(void)
 
 /* etcd gives it. */
 static void
-gather(uint64_t term)
+take(uint64_t term)
 {
-    ask();
     ck_assert(ordered(ROLE_DO_TAKE) != NULL);
     etcd.holder = 0;
     etcd.term = etcd.key_term = term;
@@ -125,6 +124,13 @@ gather(uint64_t term)
     role_took(&role, ROLE_YES, &etcd, now_us);
     role_set_lease(&role, now_us + TTL_US);
     turn();
+}
+
+static void
+gather(uint64_t term)
+{
+    ask();
+    take(term);
 }
 
 static void
@@ -275,6 +281,61 @@ voters_of_term(void)
     role_promised(&role, 2, now_us);
     turn();
     return ordered(ROLE_DO_ASK) != NULL && ordered(ROLE_DO_BEGIN) == NULL;
+}
+
+/* A node that is no voter has a log of a later term than the only voter's: of
+ * an earlier term by force. What the voter has counts: the candidate asks for
+ * it, and does not lead where the logs part. */
+static bool
+log_of_no_voter(void)
+{
+    start(&config, 3, false);
+    etcd.voters = (struct quorum_voters){quorum_bit(1), 1};
+    role_set_log(&role, seq_make(3, 2), seq_make(3, 2));
+    gather(4);
+    role_promised(&role, 4, now_us);
+    turn();
+    role_answered(&role, 1, 4, seq_make(2, 7), false, now_us);
+    turn();
+    if (ordered(ROLE_DO_FETCH) == NULL || ordered(ROLE_DO_BEGIN) != NULL) {
+        return false;
+    }
+    ck_assert_uint_eq(ordered(ROLE_DO_FETCH)->node, 1);
+    role_fetched(&role, 4, false, now_us);
+    turn();
+    return role.state == ROLE_REPLICA && ordered(ROLE_DO_REVOKE) != NULL;
+}
+
+/* It has what the voter has: it leads. So it does where another one that is no
+ * voter, and is asked since it is by force, has more. */
+static void
+lead_without_vote(bool is_forced)
+{
+    start(&config, 3, false);
+    etcd.voters = (struct quorum_voters){quorum_bit(1), 1};
+    role_set_log(&role, seq_make(3, 2), seq_make(3, 2));
+    if (is_forced) {
+        look();
+        ck_assert(role_force(&role, now_us));
+        turn();
+        role_told(&role, 1, false, now_us);
+        role_told(&role, 2, false, now_us);
+        turn();
+        take(4);
+    } else {
+        gather(4);
+    }
+    role_promised(&role, 4, now_us);
+    turn();
+    role_answered(&role, 2, 4, seq_make(3, 8), false, now_us);
+    role_answered(&role, 1, 4, seq_make(3, is_forced ? 2 : 1), false, now_us);
+    turn();
+    if (!is_forced) {
+        ck_assert_uint_eq(ordered(ROLE_DO_FETCH)->node, 1);
+        role_fetched(&role, 4, true, now_us);
+        turn();
+    }
+    ck_assert(ordered(ROLE_DO_BEGIN) != NULL);
 }
 
 static bool
@@ -446,6 +507,7 @@ static const struct {
     {ROLE_RULE_RESIGN, primary_resigns},
     {ROLE_RULE_YIELD, candidate_yields},
     {ROLE_RULE_TAKEN_VOTERS, voters_of_term},
+    {ROLE_RULE_OF_VOTERS, log_of_no_voter},
     {ROLE_RULE_DEADLINE, lease_alone},
     {ROLE_RULE_ASK_FIRST, primary_is_heard},
     {ROLE_RULE_ISOLATED, without_authority},
@@ -764,6 +826,13 @@ START_TEST(test_force)
 }
 END_TEST
 
+START_TEST(test_without_vote)
+{
+    lead_without_vote(false);
+    lead_without_vote(true);
+}
+END_TEST
+
 /* Where it is not done, and where it is not needed. */
 START_TEST(test_force_not)
 {
@@ -876,8 +945,8 @@ main(void)
 {
     const TTest *const tests[] = {test_schedules, test_none_left, test_first,
         test_never, test_candidate, test_streams, test_old_look,
-        test_hand_over, test_hand_cut, test_force, test_force_not, test_keep,
-        test_ahead, test_refused};
+        test_hand_over, test_hand_cut, test_force, test_without_vote,
+        test_force_not, test_keep, test_ahead, test_refused};
 
     return run_tests("role", tests, COUNT_OF(tests));
 }

@@ -25,6 +25,7 @@ static const struct {
     {ROLE_RULE_DEADLINE, 353},
     {ROLE_RULE_ALONE, 586},
     {ROLE_RULE_SURE, 652880},
+    {ROLE_RULE_OF_VOTERS, 705530},
 };
 
 #endif

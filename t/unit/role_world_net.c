@@ -171,7 +171,9 @@ hear_fetch(struct node *node, unsigned from, const struct message *message)
     if (message->term != node->role.promised) {
         return;
     }
-    if (reply.seq == message->seq) {
+    if (reply.seq != message->seq) { /* true where that is all of it */
+        reply.flag = reply.seq == world__last(node);
+    } else {
         unsigned at = world__entries_to(node, reply.seq);
         unsigned n = node->n_log - at;
 
@@ -198,8 +200,11 @@ hear_tail(struct node *node, unsigned from, const struct message *message)
         node->role.state != ROLE_FETCHING) {
         return;
     }
-    if (message->seq != world__last(node)) {
-        world__cut(node, world__entries_to(node, message->seq));
+    if (message->seq != world__last(node)) { /* nothing is cut for it */
+        role_fetched(&node->role, message->term,
+            message->flag && world__common(node, message->seq) == message->seq,
+            world__clock(node));
+        return;
     }
     for (unsigned i = 0; i < message->n; i++) {
         world__append(node, message->entry[i]);
