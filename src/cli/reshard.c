@@ -749,6 +749,7 @@ end(struct reshard *move)
 static int
 say(struct reshard *move, enum reshard_went went)
 {
+    bool is_written = !move->setup.is_json || reshard__say_json(move, went);
     if (went == RESHARD_OK) {
         reshard__show(move, true);
         (void)fprintf(stderr,
@@ -756,7 +757,7 @@ say(struct reshard *move, enum reshard_went went)
             "new table; when none asks the old group any more, say there: "
             "forget ids %s\n",
             move->state.rule, move->state.to, move->state.rule);
-        return EXIT_SUCCESS;
+        return is_written ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     if (went == RESHARD_STOP) {
         (void)reshard__save(move);

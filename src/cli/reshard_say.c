@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What people see of a move. */
+#include "cli/ask.h"
+#include "cli/json.h"
 #include "cli/reshard_priv.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void
@@ -31,6 +34,27 @@ reshard__show(struct reshard *move, bool is_due)
     shown->line.all = shown->total;
     shown_line(&shown->line, phase, shown->lines,
         move->state.phase == RESHARD_DUMP ? shown->copied : 0, behind, is_due);
+}
+
+bool
+reshard__say_json(const struct reshard *move, enum reshard_went went)
+{
+    const struct reshard_state *state = &move->state;
+    struct buf out = {0};
+    struct json json = {.out = &out};
+    json_open(&json, NULL, '{');
+    json_text(&json, "ids", state->rule);
+    json_text(&json, "from", state->from);
+    json_text(&json, "to", state->to);
+    json_text(&json, "phase", reshard_phase_word(state->phase));
+    json_bool(&json, "is_done", went == RESHARD_OK);
+    json_u64(&json, "lines", move->shown.lines);
+    if (went != RESHARD_OK) {
+        json_text(&json, "why",
+            went == RESHARD_STOP ? "ended by a signal" : move->why);
+    }
+    json_close(&json);
+    return ask_write(&out) == EXIT_SUCCESS;
 }
 
 void

@@ -127,6 +127,9 @@ take(struct command_line *line, unsigned row, const char *value)
     case ID_anew:
         setup->is_anew = true;
         return true;
+    case ID_json:
+        setup->is_json = true;
+        return true;
     case ID_from_name:
         return take_name(line, row, value, setup->from_name);
     case ID_to_name:

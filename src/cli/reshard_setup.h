@@ -51,6 +51,8 @@
     X(rate, "rate", "NUM",                                                    \
         "lines a second that the new group is sent at most, 0: no limit; "    \
         "default: 0")                                                         \
+    X(json, "json", "",                                                       \
+        "how it has ended is written to standard output, for a program")      \
     X(help, "help", "", "says this")
 
 enum reshard_do { RESHARD_DO_RUN, RESHARD_DO_HELP, RESHARD_DO_MAN };
@@ -64,7 +66,7 @@ struct reshard_setup {
     struct owns *owns;               /* owned */
     char rule[OWNS_RULE_BYTES];
     const char *state; /* of argv */
-    bool is_cut_over, is_unsafe, is_anew;
+    bool is_cut_over, is_unsafe, is_anew, is_json;
     char from_name[ADDRESS_MAX + 1], to_name[ADDRESS_MAX + 1];
     char login[COMMAND_LINE_LOGIN_MAX + 1]; /* "USER PASSWORD"; "": none */
     struct proof_secret secret;

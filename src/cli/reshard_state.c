@@ -53,6 +53,13 @@ static const struct {
 };
 
 const char *
+reshard_phase_word(enum reshard_phase phase)
+{
+    ASSERT(phase < RESHARD_PHASES_N);
+    return phases[phase].word;
+}
+
+const char *
 reshard_phase_text(enum reshard_phase phase)
 {
     ASSERT(phase < RESHARD_PHASES_N);

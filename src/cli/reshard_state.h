@@ -29,7 +29,8 @@ enum reshard_phase {
         RESHARD_PHASES_N
 };
 
-/* "records are copied"; static storage. */
+/* "dump"; "records are copied"; static storage. */
+const char *reshard_phase_word(enum reshard_phase phase);
 const char *reshard_phase_text(enum reshard_phase phase);
 
 enum {
