@@ -85,7 +85,7 @@ enum reshard_went reshard__save(struct reshard *move);
 /* A line on stderr for people, where one is due or at once. */
 void reshard__show(struct reshard *move, bool is_due);
 
-/* How far it is in the end, as JSON on stdout. False: that cannot be written. */
+/* How it has ended, as JSON on stdout. False: that cannot be written. */
 bool reshard__say_json(const struct reshard *move, enum reshard_went went);
 
 /* Says what is in the way, if it has not just been said. */
