@@ -18,6 +18,8 @@ struct floor_form {
     double digits;   /* mean, of a number */
     bool is_resp;    /* else text */
     bool ring_waits; /* floor_ring: not libuv; no other floor asks for it */
+    const char *reads; /* floor_bare: a file, of which it reads 4 KB a reply;
+                        * points into argv; NULL: none */
 };
 
 /* Reads the command line; ends the program after --help, and with a message
