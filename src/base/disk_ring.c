@@ -66,8 +66,8 @@ static struct disk_read *
 submit(struct disk_ring *ring, struct disk_read *reads)
 {
     struct io_uring *uring = &kernel_of(ring)->uring;
-    unsigned old = io_uring_sq_ready(uring);       /* that do nothing */
-    unsigned n_ended = io_uring_cq_ready(uring);   /* before */
+    unsigned old = io_uring_sq_ready(uring);     /* that do nothing */
+    unsigned n_ended = io_uring_cq_ready(uring); /* before */
     unsigned n_begun = 0;
 
     enter(uring, reads);

@@ -96,7 +96,8 @@ take(const struct floor *floor)
 static void
 open_file(struct floor *floor)
 {
-    floor->file_fd = need(open(floor->form.reads, O_RDONLY | O_DIRECT), "open");
+    floor->file_fd =
+        need(open(floor->form.reads, O_RDONLY | O_DIRECT), "open");
     floor->n_blocks =
         (uint64_t)lseek(floor->file_fd, 0, SEEK_END) / BLOCK_BYTES;
     dist_rng_init(&floor->rng, (uint64_t)getpid(), 0);

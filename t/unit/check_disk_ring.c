@@ -239,8 +239,7 @@ int
 main(void)
 {
     /* the last one leaves nothing that could be used behind it */
-    const TTest *const tests[] = {
-        test_reads, test_ends_and_errors, test_is_quick,
-        test_kernel_takes_none};
+    const TTest *const tests[] = {test_reads, test_ends_and_errors,
+        test_is_quick, test_kernel_takes_none};
     return run_tests("disk_ring", tests, COUNT_OF(tests));
 }
