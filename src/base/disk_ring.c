@@ -66,7 +66,9 @@ static struct disk_read *
 submit(struct disk_ring *ring, struct disk_read *reads)
 {
     struct io_uring *uring = &kernel_of(ring)->uring;
-    unsigned old = io_uring_sq_ready(uring); /* that do nothing */
+    unsigned old = io_uring_sq_ready(uring);     /* that do nothing */
+    unsigned n_ended = io_uring_cq_ready(uring); /* before */
+    unsigned n_begun = 0;
 
     enter(uring, reads);
     while (io_uring_sq_ready(uring) > 0) {
@@ -78,6 +80,7 @@ submit(struct disk_ring *ring, struct disk_read *reads)
         if (n <= 0) {
             break;
         }
+        n_begun += (unsigned)n;
         for (; n > 0; n--) {
             if (old > 0) {
                 old--;
@@ -86,6 +89,7 @@ submit(struct disk_ring *ring, struct disk_read *reads)
             }
         }
     }
+    ring->is_quick = io_uring_cq_ready(uring) - n_ended >= n_begun;
     make_idle(reads);
     return reads;
 }

@@ -2,6 +2,7 @@
 #ifndef BASE_DISK_RING_H
 #define BASE_DISK_RING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +40,8 @@ struct disk_ring_calls {
 struct disk_ring {
     const struct disk_ring_calls *calls;
     int fd; /* can be read, as poll says, while there is something to reap */
+    bool is_quick; /* all reads of the last call of submit had ended when it
+                    * returned: they were in the page cache */
 };
 
 /* Begins a list of reads (by next; NULL is an empty one) with one system call,

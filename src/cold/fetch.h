@@ -131,8 +131,9 @@ int fetch_ring_fd(const struct fetch_ring *ring);
  * others are left, so that it must not wait. One system call, or none. */
 bool fetch_ring_submit(struct fetch_ring *ring);
 
-/* Answers FETCH_RING_TURN of the reads that have ended, at most; calls done_fn
- * of calls, those of other threads included. */
+/* Answers FETCH_RING_TURN of the reads that have ended, at most; half of those
+ * under way, at most, where these are as many as FETCH_RING_TURN and waited for
+ * the disk. Calls done_fn of calls, those of other threads included. */
 void fetch_ring_reap(struct fetch_ring *ring);
 
 /* Figures of one moment. */

@@ -221,10 +221,26 @@ take(struct fetch_ring *ring, struct slot *slot, uint64_t now_ns)
     free_slot(ring, slot);
 }
 
+/* How many reads one call may answer. A disk that has many to do tells of many
+ * at once. Were all of them answered together, their clients would ask together
+ * again: the disk would have nothing to do until then, and afterwards the
+ * thread. So half of them are answered first. Few are all answered, since each
+ * call costs a turn of the loop, and so are those that no disk had to read. */
+static unsigned
+share_of(const struct fetch_ring *ring)
+{
+    unsigned half = ring->n_under_way / 2;
+
+    return ring->n_under_way < FETCH_RING_TURN || half > FETCH_RING_TURN ||
+            ring->disk->is_quick
+        ? FETCH_RING_TURN
+        : half;
+}
+
 void
 fetch_ring_reap(struct fetch_ring *ring)
 {
-    struct disk_read *read = disk_ring_reap(ring->disk, FETCH_RING_TURN);
+    struct disk_read *read = disk_ring_reap(ring->disk, share_of(ring));
     uint64_t now_ns = clock_monotonic_ns();
 
     ASSERT(ring->magic == RING_MAGIC);

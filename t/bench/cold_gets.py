@@ -13,6 +13,7 @@ import threading
 import time
 
 import figures
+import rivals
 import runner
 from runner import SPREAD, median
 
@@ -133,6 +134,26 @@ def fio(running, arguments, jobs, is_direct):
             "p99_us": job["read"]["clat_ns"]["percentile"]["99.000000"] / 1e3}
 
 
+class Least(rivals.Floor):
+    """Does no more for a get than a read of the socket, one of a file and a
+    write."""
+
+    def __init__(self, program, path):
+        rivals.Rival.__init__(self, program, "--port=0", "--reads=" + path)
+        self.name = "floor_bare"
+        self.load_options = []
+
+
+def least(running, arguments):
+    """The least that a cold get over one connection can be."""
+    largest = max(running.files("segment"), key=os.path.getsize)
+    with arguments.cores.servers(Least(arguments.floor, largest)) as (floor,):
+        found = runner.load(
+            floor, "get", "--records=10000", "--draws=20000", "--warmup=0",
+            "--connections=1", "--seconds=%g" % arguments.seconds)
+    return {"us": found["server_us_per_op"], "per_s": found["ops_per_s"]}
+
+
 class Strace:
     """Counts the reads of a process at an offset: by pread, and those that it
     gives to an io_uring; none where it may not."""
@@ -202,7 +223,7 @@ def first_id(path):
 
 
 def measure(arguments):
-    result = {"rows": {}, "fio": {}, "direct": {}}
+    result = {"rows": {}, "fio": {}, "direct": {}, "least": []}
     made = runner.Tallyd("tallyd", "--cold-cache=" + CACHE, "--hot-memory=1g",
                          "--sync=none", *arguments.tallyd_options.split())
     with arguments.cores.servers(made) as (running,):
@@ -222,6 +243,8 @@ def measure(arguments):
                     fio(running, arguments, jobs, False))
                 result["direct"].setdefault(name, []).append(
                     fio(running, arguments, jobs, True))
+                if connections == 1 and arguments.floor:
+                    result["least"].append(least(running, arguments))
         running.stop()
         running.again()  # with nothing in its cache
         result["one_id"] = one_id(running, min(
@@ -244,6 +267,21 @@ def over(ours, theirs, field):
 
 def ratio(ours, theirs, field):
     return [one[field] / other[field] for one, other in zip(ours, theirs)]
+
+
+def report_least(result):
+    name = ROWS[0][0]
+    ours, theirs = result["rows"][name], result["direct"][name]
+    floor = result["least"]
+    return "\n\n" + figures.table(
+        [name, "server CPU, us", "over fio's with O_DIRECT", "gets/s",
+         "/ fio's"],
+        [[who, figures.spread([one["us"] for one in found]),
+          figures.spread(over(found, theirs, "us")),
+          "%.0f" % median(found, "per_s"),
+          figures.spread(ratio(found, theirs, "per_s"))]
+         for who, found in (
+             ("tallyd", ours), ("epoll_wait, read, pread, write", floor))])
 
 
 def report(result, arguments):
@@ -272,6 +310,8 @@ def report(result, arguments):
          "fio's with O_DIRECT", "over it", "preads a key", "bytes a pread",
          "pages from the disk a pread", "keys/s", "/ fio's reads",
          "/ with O_DIRECT", "p50 us", "p99 us"], rows)
+    if result["least"]:
+        text += report_least(result)
     one = result["one_id"]
     traced = "not traced" if one["strace"] is None else \
         "%d by strace" % one["strace"]

@@ -215,6 +215,9 @@ main(int argc, char **argv)
     if (floor.form.ring_waits) {
         fail("only floor_ring has an io_uring");
     }
+    if (floor.form.reads != NULL) {
+        fail("only floor_bare reads a file");
+    }
     floor_replies_init(&floor.replies, &floor.form);
     check(uv_loop_init(&loop), "loop");
     loop.data = &floor;

@@ -3,14 +3,17 @@
 /* t/bench/floor without libuv: epoll_wait, read and write, and nothing between
  * them. Beside the floor it shows what the loop itself costs (doc/adr/0023).
  * Text only; a client that does not read its replies is closed. One thread;
- * loopback only. */
+ * loopback only. With --reads each read of a socket has one of a file behind
+ * it, which it waits for: for one client the least that a cold get can be. */
 
 #include "base/buf.h"
 #include "bench/fail.h"
 #include "bench/floor_form.h"
+#include "lib/dist.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +26,8 @@ enum {
     READ_BYTES = 64 * 1024, /* as the floor */
     OUT_BYTES_MAX = 16 << 20,
     BACKLOG = 1024,
-    EVENTS = 1024 /* of one wait, as libuv */
+    EVENTS = 1024, /* of one wait, as libuv */
+    BLOCK_BYTES = 4096
 };
 
 struct floor {
@@ -32,7 +36,11 @@ struct floor {
     struct buf out; /* the replies to one read */
     int epoll_fd;
     int listener_fd;
+    int file_fd; /* of --reads */
+    uint64_t n_blocks;
+    struct dist_rng rng;
     char in[READ_BYTES];
+    _Alignas(BLOCK_BYTES) char block[BLOCK_BYTES];
 };
 
 static int
@@ -85,6 +93,29 @@ take(const struct floor *floor)
     watch(floor, fd);
 }
 
+static void
+open_file(struct floor *floor)
+{
+    floor->file_fd =
+        need(open(floor->form.reads, O_RDONLY | O_DIRECT), "open");
+    floor->n_blocks =
+        (uint64_t)lseek(floor->file_fd, 0, SEEK_END) / BLOCK_BYTES;
+    dist_rng_init(&floor->rng, (uint64_t)getpid(), 0);
+    if (floor->n_blocks == 0) {
+        fail("--reads: the file has not 4 KB");
+    }
+}
+
+static void
+read_block(struct floor *floor)
+{
+    uint64_t block = dist_rng_u64(&floor->rng) % floor->n_blocks;
+    if (pread(floor->file_fd, floor->block, BLOCK_BYTES,
+            (off_t)(block * BLOCK_BYTES)) != BLOCK_BYTES) {
+        fail_errno("pread");
+    }
+}
+
 /* Answers what there is; closes the client where that cannot be done. */
 static void
 answer(struct floor *floor, int fd)
@@ -92,6 +123,9 @@ answer(struct floor *floor, int fd)
     ssize_t n = read(fd, floor->in, sizeof floor->in);
     if (n < 0 && errno == EAGAIN) {
         return;
+    }
+    if (n > 0 && floor->form.reads != NULL) {
+        read_block(floor);
     }
     buf_clear(&floor->out);
     floor_replies_lines(
@@ -117,6 +151,9 @@ main(int argc, char **argv)
         fail("floor_bare answers text only, and has no io_uring");
     }
     floor_replies_init(&floor.replies, &floor.form);
+    if (floor.form.reads != NULL) {
+        open_file(&floor);
+    }
     floor.epoll_fd = need(epoll_create1(0), "epoll");
     listen_on(&floor);
     for (;;) {

@@ -114,6 +114,9 @@ help(void)
         "  --digits=D             mean digits of a number, 1 to 20 [1]\n"
         "  --wait=loop|ring       floor_ring only: who waits, libuv or the\n"
         "                         io_uring [loop]\n"
+        "  --reads=FILE           floor_bare only: before it answers it reads\n"
+        "                         4 KB of the file past the page cache, as a\n"
+        "                         cold get must\n"
         "  --help                 this text\n");
 }
 
@@ -151,6 +154,7 @@ floor_form_parse(struct floor_form *form, int argc, char **argv)
         {"key", required_argument, NULL, 't'},
         {"digits", required_argument, NULL, 'd'},
         {"wait", required_argument, NULL, 'w'},
+        {"reads", required_argument, NULL, 'r'},
         {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     int letter;
     *form = (struct floor_form){.port = 11211,
@@ -176,6 +180,9 @@ floor_form_parse(struct floor_form *form, int argc, char **argv)
             break;
         case 'w':
             form->ring_waits = is_second("wait", optarg, "loop", "ring");
+            break;
+        case 'r':
+            form->reads = optarg;
             break;
         case 'h':
             help();

@@ -11,13 +11,15 @@
  * of it. One thread. */
 
 struct floor_form {
-    uint64_t port;   /* 0: a free one */
-    uint64_t keys;   /* numbers of a reply; 0: it is a number alone, as of
+    uint64_t port;     /* 0: a free one */
+    uint64_t keys;     /* numbers of a reply; 0: it is a number alone, as of
                       * incr */
-    const char *key; /* of each; points into argv */
-    double digits;   /* mean, of a number */
-    bool is_resp;    /* else text */
-    bool ring_waits; /* floor_ring: not libuv; no other floor asks for it */
+    const char *key;   /* of each; points into argv */
+    double digits;     /* mean, of a number */
+    bool is_resp;      /* else text */
+    bool ring_waits;   /* floor_ring: not libuv; no other floor asks for it */
+    const char *reads; /* floor_bare: a file, of which it reads 4 KB a reply;
+                        * points into argv; NULL: none */
 };
 
 /* Reads the command line; ends the program after --help, and with a message

@@ -339,6 +339,9 @@ main(int argc, char **argv)
     if (floor.form.is_resp) {
         fail("floor_ring answers text only");
     }
+    if (floor.form.reads != NULL) {
+        fail("only floor_bare reads a file");
+    }
     floor_replies_init(&floor.replies, &floor.form);
     need(uv_loop_init(&floor.loop), "loop");
     floor.loop.data = &floor;

@@ -152,6 +152,38 @@ START_TEST(test_ends_and_errors)
 }
 END_TEST
 
+/* A read of a pipe with nothing in it stands for one that waits for a disk. */
+START_TEST(test_is_quick)
+{
+    int ends[2];
+
+    if (!setup_ring()) {
+        return;
+    }
+    ck_assert_int_eq(pipe(ends), 0);
+    for (unsigned round = 0; round < 3; round++) {
+        struct disk_read *reads = list(4, 0);
+
+        for (unsigned i = 0; i < 4; i++) {
+            reads[i].fd = -1; /* ends at once, in vain */
+        }
+        reads[2].fd = round == 1 ? ends[0] : -1;
+        reads[2].at = 0;
+        ck_assert_ptr_null(disk_ring_submit(ring, reads));
+        ck_assert(ring->is_quick == (round != 1));
+        reap(round == 1 ? 3 : 4, READS);
+        if (round == 1) {
+            ck_assert_int_eq(write(ends[1], bytes[0], BYTES), BYTES);
+            reap(1, READS);
+            ck_assert_uint_eq(reads[2].n_read, BYTES);
+        }
+    }
+    close(ends[0]);
+    close(ends[1]);
+    close_ring();
+}
+END_TEST
+
 #if defined(__linux__) && defined(SYS_io_uring_enter)
 /* From here on the process begins no read. */
 static bool
@@ -207,7 +239,7 @@ int
 main(void)
 {
     /* the last one leaves nothing that could be used behind it */
-    const TTest *const tests[] = {
-        test_reads, test_ends_and_errors, test_kernel_takes_none};
+    const TTest *const tests[] = {test_reads, test_ends_and_errors,
+        test_is_quick, test_kernel_takes_none};
     return run_tests("disk_ring", tests, COUNT_OF(tests));
 }

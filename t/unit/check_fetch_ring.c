@@ -198,14 +198,55 @@ START_TEST(test_a_turn_is_bounded)
     }
     ck_assert_uint_eq(rig->disk_ring->n_reads, BLOCKS);
     ck_assert_uint_eq(turns, (BLOCKS + FETCH_RING_TURN - 1) / FETCH_RING_TURN);
-    for (unsigned i = 1; i < turns; i++) {
-        fetch_ring_reap(rig->ring);
-        ck_assert_uint_eq(stats_of().reads, i * FETCH_RING_TURN);
+    /* and so is one of answers, down to a half of what fills two */
+    for (unsigned left = BLOCKS; left > 0;) {
+        unsigned share = left >= FETCH_RING_TURN && left < 2 * FETCH_RING_TURN
+            ? left / 2
+            : FETCH_RING_TURN;
+
+        share = share < left ? share : left;
         ck_assert_uint_eq(rig->ask->n_done, 0);
         ck_assert(is_ready());
+        fetch_ring_reap(rig->ring);
+        left -= share;
+        ck_assert_uint_eq(stats_of().reads, BLOCKS - left);
     }
-    fetch_ring_reap(rig->ring);
+    ck_assert(!is_ready());
     ck_assert_uint_eq(rig->ask->n_done, 1);
+    (void)ask_check(rig->ask, &rig->records, 0);
+}
+END_TEST
+
+/* Those who are answered may ask anew before the others are; all together
+ * where no disk was waited for. */
+START_TEST(test_half_of_a_turn_is_answered)
+{
+    enum { CALLS = FETCH_RING_TURN };
+    struct ask *ask[CALLS];
+    unsigned n_done = 0;
+
+    start(CACHE_BYTES);
+    rig->disk_ring->ring.is_quick = _i != 0;
+    for (uint32_t i = 0; i < CALLS; i++) {
+        ask[i] = ask_create();
+        ask[i]->call.ring = rig->ring;
+        begin(ask[i], i, 1);
+    }
+    submit_all();
+    fetch_ring_reap(rig->ring);
+    for (unsigned i = 0; i < CALLS; i++) {
+        n_done += ask[i]->n_done;
+    }
+    ck_assert_uint_eq(n_done, _i != 0 ? CALLS : CALLS / 2);
+    begin(rig->ask, CALLS, 1);
+    submit_all();
+    ck_assert_uint_eq(rig->disk_ring->n_reads, CALLS + 1);
+    reap_all();
+    for (unsigned i = 0; i < CALLS; i++) {
+        ck_assert_uint_eq(ask[i]->n_done, 1);
+        (void)ask_check(ask[i], &rig->records, 0);
+        ask_destroy(&ask[i]);
+    }
     (void)ask_check(rig->ask, &rig->records, 0);
 }
 END_TEST
@@ -529,6 +570,7 @@ main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, test_answers_come_by_reaping, 0, 2);
     tcase_add_test(tcase, test_a_turn_is_bounded);
+    tcase_add_loop_test(tcase, test_half_of_a_turn_is_answered, 0, 2);
     tcase_add_test(tcase, test_a_full_ring_leaves_the_rest_to_the_pool);
     tcase_add_loop_test(tcase, test_reads_past_the_page_cache, 0, 2);
     tcase_add_test(tcase, test_a_direct_read);
