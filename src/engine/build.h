@@ -14,7 +14,8 @@ enum {
     BUILD_LOAD_LOADING = 420, /* 41 %: while a log is replayed */
     BUILD_LOAD_NEWEST = 640,  /* 62 %: the one that ids in order fill */
     BUILD_LOAD_GROW = 840,    /* 82 %: grows again after some 18 % more */
-    BUILD_LOAD_TIGHT = 980,   /* 95.7 %: for what has stopped growing */
+    BUILD_LOAD_STEADY = 940,  /* 92 %: where as much goes as comes */
+    BUILD_LOAD_TIGHT = 1000,  /* 97.7 %: for what has stopped growing */
     BUILD_LOAD_FULL = 1024
 };
 

@@ -38,8 +38,10 @@ enum {
     PLAN_ROUNDS = 8,
     RECORD_BYTES_USUAL = 8, /* a table of wider records has fewer of them */
     SPLIT_RECORDS_MIN = 32,
-    MANY_TABLES = 16,      /* of which the newest is a small part */
-    NEIGHBOUR_RECORDS = 64 /* fewer say nothing of the density */
+    MANY_TABLES = 16,       /* of which the newest is a small part */
+    NEIGHBOUR_RECORDS = 64, /* fewer say nothing of the density */
+    STEADY_RECORDS = 1024,  /* of fewer, chance alone makes as many more */
+    GROWN_SHARE = 24 /* more bits than it was built with: a table grows */
 };
 
 struct directory *
@@ -374,6 +376,17 @@ grow_by_plan(
     return ranges__rebuild(ranges, table, build);
 }
 
+/* True where a table was packed when it was built: little more is to be
+ * expected now than a record here and there. Once more it is not. */
+static bool
+was_packed(const struct table *table)
+{
+    uint64_t full = (uint64_t)table->n_lines * LINE_USABLE_BITS;
+    return table->n_records >= STEADY_RECORDS &&
+        table->built_bits * BUILD_LOAD_FULL * REACH_USUAL >
+        full * RANGES_LOAD_PACKED * table->reach;
+}
+
 /* The newest table of many may be emptier than the rest: it is filled next,
  * and in larger steps less is copied. While a log is replayed all may, for
  * they are packed when that is done. */
@@ -386,8 +399,10 @@ load_for(const struct ranges *ranges, const struct table *table)
     if (is_roomy(ranges)) {
         return BUILD_LOAD_LOADING;
     }
-    return n >= MANY_TABLES && entry[n - 1].table == table ? BUILD_LOAD_NEWEST
-                                                           : BUILD_LOAD_GROW;
+    if (n >= MANY_TABLES && entry[n - 1].table == table) {
+        return BUILD_LOAD_NEWEST;
+    }
+    return was_packed(table) ? BUILD_LOAD_STEADY : BUILD_LOAD_GROW;
 }
 
 /* A full budget refuses much, and is to do so at little cost: not while less
@@ -603,13 +618,23 @@ has_become_loose(const struct table *table)
             BUILD_LOAD_GROW * reach / REACH_USUAL);
 }
 
+/* True where a table has hardly more than when it was built: as much has gone
+ * as has come. */
+static bool
+is_steady(const struct table *table)
+{
+    uint64_t built = table->built_bits;
+    return table->n_records >= STEADY_RECORDS &&
+        table->used_bits <= built + built / GROWN_SHARE;
+}
+
 /* Builds a table anew for the better. Out of memory: it stays as it is, and is
  * tried again when there is some. */
 static void
 renew(struct ranges *ranges, struct table *table)
 {
-    struct build build =
-        ranges__build(ranges, table, POOL_UPDATE, BUILD_LOAD_GROW);
+    int load = is_steady(table) ? BUILD_LOAD_STEADY : BUILD_LOAD_GROW;
+    struct build build = ranges__build(ranges, table, POOL_UPDATE, load);
     if (!is_hopeless(ranges, table, POOL_UPDATE) &&
         ranges__rebuild(ranges, table, &build) == ERR_HOT_FULL) {
         table->refused_bytes[POOL_UPDATE] =

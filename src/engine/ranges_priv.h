@@ -10,7 +10,8 @@
 
 enum {
     RANGES_LOAD_SHRINK = 614,   /* 60 %: below that a table is built smaller */
-    RANGES_LOAD_PACK = 955,     /* 93.3 %: one that stands still is packed */
+    RANGES_LOAD_PACK = 970,     /* 94.7 %: one that stands still is packed */
+    RANGES_LOAD_PACKED = 955,   /* 93.3 %: one built above that was packed */
     RANGES_HINT_BITS_MAX = 192, /* leaves room for any id */
     RANGES_LOOSE_SHARE = 4 /* of the limit: with less in use, what is loaded
                             * has room to grow */

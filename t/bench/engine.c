@@ -183,8 +183,8 @@ fill_in(struct lab *lab)
 static void
 write_json(const struct lab *lab, FILE *out, const char *path)
 {
-    const struct sheet *sheet[] = {
-        &lab->lookup, &lab->insert, &lab->memory, &lab->churn, &lab->members};
+    const struct sheet *sheet[] = {&lab->lookup, &lab->insert, &lab->memory,
+        &lab->bytes, &lab->churn, &lab->members};
     fprintf(out, "{\"isa\": \"%s\", \"shards\": %u, \"rounds\": %u",
         reader_name(lab->isa == READER_BEST ? reader_best() : lab->isa),
         lab->shards, lab->rounds);

@@ -40,7 +40,7 @@ struct lab {
     unsigned user_bits; /* of members: users are below 2^user_bits */
     const char *only;   /* text in the names of memory's cases, or NULL */
     const char *tsv;    /* file of ids and numbers, or NULL */
-    struct sheet lookup, insert, memory, churn, members;
+    struct sheet lookup, insert, memory, bytes, churn, members;
 };
 
 /* How many records a part is to have; the numbers are its own choices. */

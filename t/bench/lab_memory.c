@@ -3,7 +3,8 @@
 /* Bytes a record, by the engine's own sums, for each distribution: after the
  * fill, once the background has packed what no longer grows, and at the worst
  * moment of the fill; beside what the information in ids and numbers takes at
- * least. Every table is read back before it counts. */
+ * least. A second sheet says where the bytes of the packed ones are. Every
+ * table is read back before it counts. */
 
 #include "bench/bound.h"
 #include "bench/lab.h"
@@ -73,6 +74,45 @@ static const struct sheet_column columns[] = {
 #undef X
 };
 
+/* Where the bytes of a record are, packed: they add up to BYTES. */
+#define ACCOUNT_COLUMNS(X)                                                    \
+    X(ALL, "bytes", "bytes a record, packed", 3)                              \
+    X(RECORDS, "record_bytes", "records in lines", 3)                         \
+    X(FREE, "free_bytes", "free in lines", 3)                                 \
+    X(MARKS, "mark_bytes", "masks and counts of lines", 3)                    \
+    X(STASH, "stash_bytes", "stashes", 3)                                     \
+    X(OTHER, "other_bytes", "heads, shapes, directories", 3)                  \
+    X(TABLE, "table_records", "records a table", 0)
+
+enum {
+#define X(name, key, head, decimals) ACCOUNT_##name,
+    ACCOUNT_COLUMNS(X)
+#undef X
+};
+
+static const struct sheet_column account_columns[] = {
+#define X(name, key, head, decimals) {key, head, decimals},
+    ACCOUNT_COLUMNS(X)
+#undef X
+};
+
+static void
+report_account(
+    struct lab *lab, const char *name, const struct hot_state *packed)
+{
+    const struct engine_sum *sum = &packed->sum;
+    double n = (double)sum->records;
+    double *cell = sheet_add(&lab->bytes, "%s", name);
+    cell[ACCOUNT_ALL] = packed->bytes;
+    cell[ACCOUNT_RECORDS] = (double)sum->used_bits / 8 / n;
+    cell[ACCOUNT_FREE] = (double)(sum->usable_bits - sum->used_bits) / 8 / n;
+    cell[ACCOUNT_MARKS] =
+        ((double)sum->line_bytes - (double)sum->usable_bits / 8) / n;
+    cell[ACCOUNT_STASH] = (double)sum->stash_bytes / n;
+    cell[ACCOUNT_OTHER] = (double)sum->other_bytes / n;
+    cell[ACCOUNT_TABLE] = n / (double)sum->tables;
+}
+
 static void
 report(struct lab *lab, const char *name, const struct posts *posts,
     const struct hot_fill *fill, const struct hot_state *filled,
@@ -92,6 +132,7 @@ report(struct lab *lab, const char *name, const struct posts *posts,
     cell[MEMORY_STASH] = 100.0 * packed->stash;
     cell[MEMORY_HIT] = packed->lines_hit;
     cell[MEMORY_MISS] = packed->lines_miss;
+    report_account(lab, name, packed);
 }
 
 /* Fills an engine of its own, and looks at it. */
@@ -143,6 +184,11 @@ lab_memory(struct lab *lab)
     lab->memory.head = "engine memory";
     lab->memory.column = columns;
     lab->memory.n_columns = sizeof(columns) / sizeof(columns[0]);
+    lab->bytes.key = "memory_account";
+    lab->bytes.head = "engine memory, where it is";
+    lab->bytes.column = account_columns;
+    lab->bytes.n_columns =
+        sizeof(account_columns) / sizeof(account_columns[0]);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         if (is_wanted(lab, cases[i].name)) {
             measure_case(lab, &cases[i]);
@@ -156,4 +202,5 @@ lab_memory(struct lab *lab)
     }
     rounds_progress(NULL);
     sheet_print(&lab->memory, stdout);
+    sheet_print(&lab->bytes, stdout);
 }
