@@ -5,6 +5,7 @@
 #include "about/abouts.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "base/rwlock.h"
 #include "call/store_calls.h"
 #include "durable/checkpoint.h"
 #include "durable/durable.h"
@@ -61,7 +62,7 @@ struct real_store {
     struct schema *loading; /* the loader's, until it is published */
     pthread_t loader;
     bool has_loaded; /* the loader's, until it is joined */
-    struct mutex listeners_lock;
+    struct rwlock listeners_lock; /* shared during calls */
     struct store_listener *listeners;
     struct wal_listener log_listener;
 };

@@ -272,8 +272,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_together, test_order, test_who, test_errors,
-        test_errors_in_a_row, test_late};
+    const TTest *const tests[] = {test_together, test_order, test_who,
+        test_errors, test_errors_in_a_row, test_late};
     return run_tests("forward", tests, COUNT_OF(tests));
 }
