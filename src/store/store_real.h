@@ -61,7 +61,7 @@ struct real_store {
     bool has_applier; /* the loader's, then that of who makes it a replica */
     struct schema *loading; /* the loader's, until it is published */
     pthread_t loader;
-    bool has_loaded; /* the loader's, until it is joined */
+    bool has_loaded;              /* the loader's, until it is joined */
     struct rwlock listeners_lock; /* shared during calls */
     struct store_listener *listeners;
     struct wal_listener log_listener;
