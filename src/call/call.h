@@ -117,8 +117,8 @@ enum store_commit {
                          * last is unknown */
 };
 
-/* Told, on any thread, that an outcome may have changed. Must not block and
- * must not call the store. */
+/* Told, on any thread and on several at once, that an outcome may have changed.
+ * Must not block and must not call the store, but for store_outcome. */
 struct store_listener {
     void (*moved_fn)(struct store_listener *listener);
     struct store_listener *next; /* the store's */

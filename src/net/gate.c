@@ -39,10 +39,14 @@
  * when one is held while it is not, and sets itself as long as something is
  * held; so a commit that is in time costs no timer.
  *
- * The listener runs on any thread and only reads and clears is_waiting. The
- * gate sets it before it asks for outcomes: an outcome that changes after the
- * question finds it set. Both are read-modify-writes, so one of them is seen
- * by the other: either the listener signals, or the gate sees what had moved.
+ * The listener runs on any thread, also several at once, and only reads and
+ * clears wait_seq, the least number that is held: while that waits all others
+ * do, so what moves is no news to this loop, and it is not woken for it. The
+ * gate sets it before it asks for that outcome once more: one that changes
+ * after the question finds it set. Both are read-modify-writes, so one of them
+ * is seen by the other: either the listener signals, or the gate sees what had
+ * moved. Likewise of two listeners, where the log has moved and those who have
+ * copies: the later one sees both.
  *
  * What must hold (gate_verify): seq rises from part to part, and in a part the
  * acks rise with the replies.
@@ -73,8 +77,13 @@ on_moved(struct store_listener *listener)
     struct gate *gate =
         (struct gate *)((char *)listener - offsetof(struct gate, listener));
     /* acq_rel: see the head of this file */
-    if (atomic_exchange_explicit(
-            &gate->is_waiting, false, memory_order_acq_rel)) {
+    uint64_t seq =
+        atomic_fetch_or_explicit(&gate->wait_seq, 0, memory_order_acq_rel);
+    if (seq == 0 || store_outcome(gate->store, seq) == STORE_COMMIT_WAITS) {
+        return;
+    }
+    if (atomic_exchange_explicit(&gate->wait_seq, 0, memory_order_acq_rel) !=
+        0) {
         bell_hold(gate->bell); /* gate_fini waits for this function */
         bell_ring(gate->bell);
     }
@@ -440,17 +449,23 @@ may_leave(struct gate *gate, struct held *held, uint64_t committed_seq,
     return true;
 }
 
-static void
+/* The least number that is still held; 0: nothing is. */
+static uint64_t
 look_at_all(struct gate *gate, uint64_t committed_seq, uint64_t late_ms)
 {
     struct held *next;
+    uint64_t least = 0;
     for (struct held *held = gate->first; held != NULL; held = next) {
         ASSERT(held->magic == HELD_MAGIC);
         next = held->next;
         while (held->n > 0 && may_leave(gate, held, committed_seq, late_ms)) {
             pass(gate, held);
         }
+        if (held->n > 0 && (least == 0 || held->part[0].seq < least)) {
+            least = held->part[0].seq;
+        }
     }
+    return least;
 }
 
 static void
@@ -504,7 +519,7 @@ on_alarm(struct alarm *alarm)
     uint64_t now_ms = alarm_now_ms(alarm);
     uint64_t oldest_ms = now_ms;
     if (now_ms > gate->late_ms) {
-        look_at_all(gate, 0, now_ms - gate->late_ms);
+        (void)look_at_all(gate, 0, now_ms - gate->late_ms);
     }
     if (gate->first == NULL) {
         return;
@@ -521,17 +536,14 @@ on_alarm(struct alarm *alarm)
 void
 gate_look(struct gate *gate)
 {
-    if (gate->first == NULL) {
-        return;
-    }
-    /* acq_rel: see the head of this file */
-    (void)atomic_exchange_explicit(
-        &gate->is_waiting, true, memory_order_acq_rel);
-    look_at_all(gate, 0, 0);
-    if (gate->first == NULL) {
-        /* relaxed: spares a signal, no more */
-        atomic_store_explicit(&gate->is_waiting, false, memory_order_relaxed);
-    }
+    uint64_t least;
+    do {
+        least = look_at_all(gate, 0, 0);
+        /* acq_rel: see the head of this file */
+        (void)atomic_exchange_explicit(
+            &gate->wait_seq, least, memory_order_acq_rel);
+    } while (
+        least != 0 && store_outcome(gate->store, least) != STORE_COMMIT_WAITS);
 }
 
 void
@@ -543,7 +555,7 @@ gate_commit(struct gate *gate)
         return;
     }
     if (store_commit(gate->store, seq) == STORE_COMMITTED) {
-        look_at_all(gate, seq, 0);
+        (void)look_at_all(gate, seq, 0);
     }
     gate_look(gate);
 }

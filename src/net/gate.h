@@ -61,7 +61,8 @@ struct gate {
      * close the connection when out is sent. */
     void (*pass_fn)(struct held *held, struct buf *out);
     struct store_listener listener;
-    atomic_bool is_waiting; /* the listener is to signal; any thread */
+    _Atomic uint64_t wait_seq; /* the listener is to signal when the outcome of
+                                * this one is there; 0: not. Any thread */
     struct held *first;
     uint64_t new_seq; /* the largest that no commit was asked for; 0: none */
     uint64_t late_ms; /* what is held as long is not waited for any more */

@@ -243,6 +243,33 @@ parse(struct session *session, const char *bytes, size_t len)
               executor->value_bytes_max, &session->scan, &session->request);
 }
 
+/* True where the request is a line that is none. As many in a row as may be end
+ * the conversation; what is no packet has closed already. */
+static bool
+may_be_last_error(struct session *session)
+{
+    struct request *request = &session->request;
+    if (request->op != REQUEST_ERROR || request->proto == PROTO_BINARY) {
+        session->n_errors = 0;
+        return false;
+    }
+    if (session->n_errors + 1 >= SESSION_ERRORS_MAX) {
+        request->closes = true;
+    }
+    return true;
+}
+
+/* Such a line has been begun. Where what is before it must be answered first it
+ * is begun again, and counts then. */
+static void
+count_error(struct session *session, enum exec_step step)
+{
+    bool is_taken = step == EXEC_DONE || step == EXEC_GATHERED;
+    if (is_taken && ++session->n_errors == SESSION_ERRORS_MAX) {
+        session->fault = ERR_ERRORS;
+    }
+}
+
 /* Parses the request at bytes and begins it. */
 static enum exec_step
 begin(struct session *session, const char *bytes, size_t len,
@@ -262,19 +289,15 @@ begin(struct session *session, const char *bytes, size_t len,
     if (session->request.closes && session->request.proto != PROTO_BINARY) {
         session->fault = session->request.err;
     }
-    if (session->request.op != REQUEST_ERROR ||
-        session->request.proto == PROTO_BINARY) {
-        session->n_errors = 0; /* what is no packet has closed already */
-    } else if (++session->n_errors == SESSION_ERRORS_MAX) {
-        session->fault = ERR_ERRORS;
-        session->request.closes = true;
-    }
+    bool is_error = may_be_last_error(session);
     if (session->rank != ACCESS_WRITER) {
         access__gate_closed(session, bytes);
-        return exec_begin(session, bytes, turn);
     }
     enum exec_step step = exec_begin(session, bytes, turn);
-    if (step == EXEC_GATHERED) {
+    if (is_error) {
+        count_error(session, step);
+    }
+    if (step == EXEC_GATHERED && session->rank == ACCESS_WRITER) {
         exec_follow(session, bytes + session->request.len, turn);
     }
     return step;

@@ -60,6 +60,21 @@ rest(const struct applier *it)
     clock_sleep_until(clock, clock_now_ns(clock) + RETRY_NS);
 }
 
+static void
+post(sem_t *semaphore)
+{
+    int err = sem_post(semaphore);
+    ASSERT(err == 0);
+}
+
+static void
+wait_for(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) != 0) {
+        ASSERT(errno == EINTR);
+    }
+}
+
 /* ---- the schema ---- */
 
 /* What serials and slots mean by the schema that is published now. */
@@ -125,8 +140,7 @@ static void
 on_answer(struct store_call *call)
 {
     struct applier *it = call->owner;
-    int err = sem_post(&it->come);
-    ASSERT(err == 0);
+    post(&it->come);
 }
 
 /* Makes the changes that are gathered; where there is no room they wait for it,
@@ -141,8 +155,8 @@ make_changes(struct applier *it)
     (void)engine_change(it->engine, it->change, call->n);
     enum store_answer answer = cold_change(it->cold, call);
     qsbr_offline(&it->reader);
-    while (answer == STORE_LATER && sem_wait(&it->come) != 0) {
-        ASSERT(errno == EINTR);
+    if (answer == STORE_LATER) {
+        wait_for(&it->come);
     }
 }
 
@@ -361,7 +375,11 @@ take(struct applier *it)
     mutex_lock(&it->lock);
     while (!is_stopping(it) && (it->first == NULL || it->err != 0)) {
         it->is_resting = true;
-        mutex_wait(&it->lock, &it->changed);
+        mutex_unlock(&it->lock);
+        /* not a condition: who has waited for one has its mutex as one that
+         * others wait for, and leaves it by a call of the kernel */
+        wait_for(&it->wake);
+        mutex_lock(&it->lock);
     }
     it->is_resting = false;
     struct applier_batch *batch = is_stopping(it) ? NULL : it->first;
@@ -411,6 +429,7 @@ fini(struct applier *it)
     free(it->places.place);
     it->places = (struct recover_schema){0};
     (void)sem_destroy(&it->come);
+    (void)sem_destroy(&it->wake);
     pthread_cond_destroy(&it->changed);
     mutex_fini(&it->lock);
     it->magic = 0;
@@ -430,7 +449,8 @@ applier_start(struct applier *applier)
     if (err != 0) {
         return err;
     }
-    if (sem_init(&applier->come, 0, 0) != 0) {
+    if (sem_init(&applier->come, 0, 0) != 0 ||
+        sem_init(&applier->wake, 0, 0) != 0) {
         ASSERT(false); /* of a value that it may have */
     }
     mutex_init(&applier->lock);
@@ -450,8 +470,8 @@ applier_stop(struct applier *applier)
     mutex_lock(&applier->lock);
     /* relaxed: see is_stopping */
     atomic_store_explicit(&applier->is_stopping, true, memory_order_relaxed);
-    pthread_cond_broadcast(&applier->changed);
     mutex_unlock(&applier->lock);
+    post(&applier->wake);
     pthread_join(applier->thread, NULL);
     fini(applier);
 }
@@ -512,7 +532,7 @@ applier_put(struct applier *applier, struct applier_batch *batch)
     applier->is_resting = false;
     mutex_unlock(&applier->lock);
     if (is_resting) { /* not under the lock, for which it would wait */
-        pthread_cond_broadcast(&applier->changed);
+        post(&applier->wake);
     }
 }
 

@@ -45,6 +45,7 @@ struct applier {
     int err;
     bool is_resting; /* the thread waits, and nobody has woken it */
     _Atomic bool is_stopping;
+    sem_t wake; /* what the resting thread waits for */
     /* the thread's: */
     struct qsbr_reader reader;
     uint64_t gone_at; /* shard and number of the last name that went, + 1 */

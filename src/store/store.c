@@ -248,12 +248,12 @@ on_log_moved(struct wal_listener *listener)
     struct real_store *real = (struct real_store *)((char *)listener -
         offsetof(struct real_store, log_listener));
     ASSERT(real->magic == REAL_MAGIC);
-    mutex_lock(&real->listeners_lock);
+    rwlock_read(&real->listeners_lock);
     for (struct store_listener *it = real->listeners; it != NULL;
          it = it->next) {
         it->moved_fn(it);
     }
-    mutex_unlock(&real->listeners_lock);
+    rwlock_leave(&real->listeners_lock);
 }
 
 static void
@@ -261,24 +261,24 @@ real_listen(struct store *store, struct store_listener *listener)
 {
     struct real_store *real = store__real(store);
     ASSERT(listener->moved_fn != NULL);
-    mutex_lock(&real->listeners_lock);
+    rwlock_write(&real->listeners_lock);
     listener->next = real->listeners;
     real->listeners = listener;
-    mutex_unlock(&real->listeners_lock);
+    rwlock_leave(&real->listeners_lock);
 }
 
 static void
 real_unlisten(struct store *store, struct store_listener *listener)
 {
     struct real_store *real = store__real(store);
-    mutex_lock(&real->listeners_lock);
+    rwlock_write(&real->listeners_lock);
     struct store_listener **link = &real->listeners;
     while (*link != listener) {
         ASSERT(*link != NULL); /* it listens */
         link = &(*link)->next;
     }
     *link = listener->next;
-    mutex_unlock(&real->listeners_lock);
+    rwlock_leave(&real->listeners_lock);
 }
 
 static enum store_answer
@@ -743,7 +743,7 @@ make_real(void)
         real->magic = REAL_MAGIC;
         atomic_init(&real->life, STORE_OPEN);
         qsbr_init(&real->qsbr);
-        mutex_init(&real->listeners_lock);
+        rwlock_init(&real->listeners_lock);
     }
     return real;
 }
@@ -752,7 +752,7 @@ static void
 destroy_real(struct real_store *real)
 {
     ASSERT(real->listeners == NULL);
-    mutex_fini(&real->listeners_lock);
+    rwlock_fini(&real->listeners_lock);
     qsbr_fini(&real->qsbr);
     real->magic = 0;
     free(real);

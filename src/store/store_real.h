@@ -5,6 +5,7 @@
 #include "about/abouts.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "base/rwlock.h"
 #include "call/store_calls.h"
 #include "durable/checkpoint.h"
 #include "durable/durable.h"
@@ -60,8 +61,8 @@ struct real_store {
     bool has_applier; /* the loader's, then that of who makes it a replica */
     struct schema *loading; /* the loader's, until it is published */
     pthread_t loader;
-    bool has_loaded; /* the loader's, until it is joined */
-    struct mutex listeners_lock;
+    bool has_loaded;              /* the loader's, until it is joined */
+    struct rwlock listeners_lock; /* shared during calls */
     struct store_listener *listeners;
     struct wal_listener log_listener;
 };

@@ -54,7 +54,7 @@ enum {
 static void
 init_locks(struct wal *wal)
 {
-    mutex_init(&wal->listen_lock);
+    rwlock_init(&wal->listen_lock);
     mutex_init(&wal->forget_lock);
 }
 
@@ -64,7 +64,7 @@ destroy(struct wal *wal)
     wal__file_close(wal, &wal->file);
     wal__stream_fini(&wal->stream);
     mutex_fini(&wal->forget_lock);
-    mutex_fini(&wal->listen_lock);
+    rwlock_fini(&wal->listen_lock);
     wal->magic = 0;
     free(wal);
 }

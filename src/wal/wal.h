@@ -37,9 +37,10 @@ struct wal_start {
                                   * NULL: none. Copied */
 };
 
-/* Told, on any thread, when wal_outcome of some number may have changed. No
- * lock is held but one that only wal_listen and wal_unlisten take. It must not
- * block and must not call the log. */
+/* Told, on any thread and on several at once, when wal_outcome of some number
+ * may have changed. No lock is held but one that only wal_listen and
+ * wal_unlisten write under. It must not block and must not call the log, but
+ * for wal_outcome. */
 struct wal_listener {
     void (*moved_fn)(struct wal_listener *listener);
     struct wal_listener *next; /* the log's */

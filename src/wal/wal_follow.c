@@ -90,10 +90,10 @@ wal_follow_open(struct wal *wal, struct wal_follow *follow, uint64_t from_seq,
         wal_unpin(wal, &follow->pin);
         return err;
     }
-    mutex_lock(&wal->listen_lock);
+    rwlock_write(&wal->listen_lock);
     follow->next = wal->follows;
     wal->follows = follow;
-    mutex_unlock(&wal->listen_lock);
+    rwlock_leave(&wal->listen_lock);
     return 0;
 }
 
@@ -101,14 +101,14 @@ void
 wal_follow_close(struct wal_follow *follow)
 {
     struct wal *wal = follow->wal;
-    mutex_lock(&wal->listen_lock);
+    rwlock_write(&wal->listen_lock);
     struct wal_follow **at = &wal->follows;
     while (*at != follow) {
         ASSERT(*at != NULL);
         at = &(*at)->next;
     }
     *at = follow->next;
-    mutex_unlock(&wal->listen_lock);
+    rwlock_leave(&wal->listen_lock);
     wal_unpin(wal, &follow->pin);
     wal->config.disk->calls->close(wal->config.disk, follow->fd);
     free(follow->bytes);
@@ -118,11 +118,11 @@ wal_follow_close(struct wal_follow *follow)
 void
 wal__tell_follows(struct wal *wal)
 {
-    mutex_lock(&wal->listen_lock);
+    rwlock_read(&wal->listen_lock);
     for (struct wal_follow *it = wal->follows; it != NULL; it = it->next) {
         it->more_fn(it);
     }
-    mutex_unlock(&wal->listen_lock);
+    rwlock_leave(&wal->listen_lock);
 }
 
 /* How far the file is to be read. *end is 0 where it has a successor, which

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tells listeners that outcomes may have changed. The list has a lock of its
- * own, held during the calls: so wal_unlisten returns when none is under way.
- * That is safe because a listener must not call the log. */
+ * own, which is read under during the calls, of several threads at once: so
+ * wal_unlisten returns when none is under way. That is safe because a listener
+ * must not call the log. */
 #include "wal/wal_priv.h"
 
 #include "base/assert.h"
@@ -10,16 +11,16 @@ void
 wal_listen(struct wal *wal, struct wal_listener *listener)
 {
     ASSERT(wal->magic == WAL_MAGIC && listener->moved_fn != NULL);
-    mutex_lock(&wal->listen_lock);
+    rwlock_write(&wal->listen_lock);
     listener->next = wal->listeners;
     wal->listeners = listener;
-    mutex_unlock(&wal->listen_lock);
+    rwlock_leave(&wal->listen_lock);
 }
 
 void
 wal_unlisten(struct wal *wal, struct wal_listener *listener)
 {
-    mutex_lock(&wal->listen_lock);
+    rwlock_write(&wal->listen_lock);
     struct wal_listener **at = &wal->listeners;
     while (*at != listener) {
         ASSERT(*at != NULL);
@@ -27,7 +28,7 @@ wal_unlisten(struct wal *wal, struct wal_listener *listener)
     }
     *at = listener->next;
     listener->next = NULL;
-    mutex_unlock(&wal->listen_lock);
+    rwlock_leave(&wal->listen_lock);
 }
 
 void
@@ -40,10 +41,10 @@ wal_tell(struct wal *wal)
 void
 wal__notify(struct wal *wal)
 {
-    mutex_lock(&wal->listen_lock);
+    rwlock_read(&wal->listen_lock);
     for (struct wal_listener *listener = wal->listeners; listener != NULL;
          listener = listener->next) {
         listener->moved_fn(listener);
     }
-    mutex_unlock(&wal->listen_lock);
+    rwlock_leave(&wal->listen_lock);
 }

@@ -4,6 +4,7 @@
 
 #include "base/lock.h"
 #include "base/mutex.h"
+#include "base/rwlock.h"
 #include "base/steps.h"
 #include "wal/frame.h"
 #include "wal/history.h"
@@ -118,7 +119,7 @@ struct wal {
     uint64_t forgotten;       /* files before it are in images */
     uint64_t noted_file;      /* whose first_seq is; 0: not known */
 
-    struct mutex listen_lock; /* held during calls */
+    struct rwlock listen_lock; /* shared during calls */
     struct wal_listener *listeners;
     struct wal_follow *follows; /* borrowed */
 

@@ -224,6 +224,33 @@ START_TEST(test_errors)
 }
 END_TEST
 
+/* A line that is no request is counted once, also where what is before it must
+ * be answered first: so many in a row end the conversation, and no fewer. */
+START_TEST(test_errors_in_a_row)
+{
+    static const char *const lines[] = {"get\r\n", "nonsense\r\n"};
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        struct buf said = {0};
+        struct stage stage;
+        begin(&stage);
+        stage.reply = "";
+        stage.dialog.budget = 2 * SESSION_ERRORS_MAX;
+        buf_add_text(&said, "incr 1.n 1\r\n");
+        for (int n = 1; n < SESSION_ERRORS_MAX; n++) {
+            buf_add_text(&said, lines[i]);
+        }
+        dialog_say(&stage.dialog, said.data, said.len);
+        ck_assert_msg(!stage.dialog.is_closed, "%s", lines[i]);
+        ck_assert_int_eq(stage.dialog.session.fault, 0);
+        dialog_say(&stage.dialog, lines[i], strlen(lines[i]));
+        ck_assert_msg(stage.dialog.is_closed, "%s", lines[i]);
+        ck_assert_int_eq(stage.dialog.session.fault, ERR_ERRORS);
+        buf_fini(&said);
+        end(&stage);
+    }
+}
+END_TEST
+
 START_TEST(test_late)
 {
     struct stage stage;
@@ -245,7 +272,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_together, test_order, test_who, test_errors, test_late};
+    const TTest *const tests[] = {test_together, test_order, test_who,
+        test_errors, test_errors_in_a_row, test_late};
     return run_tests("forward", tests, COUNT_OF(tests));
 }

@@ -328,6 +328,94 @@ START_TEST(test_two_workers)
 }
 END_TEST
 
+/* A gate on a loop of the test's own. */
+struct alone {
+    struct gate gate; /* first */
+    struct metric_set metrics;
+    struct bell bell;
+    uv_loop_t loop;
+    struct held held[2];
+    unsigned n_rung, n_passed;
+};
+
+static struct alone *the_alone; /* for pass_fn, which is told of no gate */
+
+static void
+on_rung(struct bell *bell)
+{
+    struct alone *alone =
+        (struct alone *)((char *)bell - offsetof(struct alone, bell));
+    alone->n_rung++;
+    gate_look(&alone->gate);
+}
+
+static void
+note_passed(struct held *held, struct buf *out)
+{
+    (void)held;
+    ck_assert_uint_gt(out->len, 0);
+    the_alone->n_passed++;
+}
+
+static void
+hold_alone(struct alone *alone, unsigned at, uint64_t seq)
+{
+    struct session_acks acks = {.seq = seq};
+    struct buf out = {0};
+    buf_add_text(&out, "1\r\n");
+    ck_assert(gate_hold(&alone->gate, &alone->held[at], &out, &acks));
+    gate_commit(&alone->gate);
+    buf_fini(&out);
+    buf_fini(&acks.at);
+}
+
+/* What has come to the loop so far: how often it was woken in all. */
+static unsigned
+n_rung(struct alone *alone)
+{
+    (void)uv_run(&alone->loop, UV_RUN_NOWAIT);
+    return alone->n_rung;
+}
+
+/* The loop is woken when what is held for longest may leave, and not for what
+ * else moves. */
+START_TEST(test_woken_for_news)
+{
+    struct gated gated;
+    struct alone alone = {.n_rung = 0};
+    open_gated(&gated, 20);
+    the_alone = &alone;
+    ck_assert_int_eq(uv_loop_init(&alone.loop), 0);
+    ck_assert_int_eq(bell_init(&alone.bell, &alone.loop, on_rung), 0);
+    gate_init(&alone.gate, gated.rig.store, &alone.metrics, &alone.bell,
+        &gated.rig.clock.clock, RIG_NEVER_MS, note_passed);
+    hold_alone(&alone, 0, 9);
+    hold_alone(&alone, 1, 5);
+    outcomes_note(gated.log);
+    outcomes_commit(gated.log, 4, 0);
+    ck_assert_uint_eq(n_rung(&alone), 0);
+    outcomes_commit(gated.log, 5, 0);
+    ck_assert_uint_eq(n_rung(&alone), 1);
+    ck_assert_uint_eq(alone.n_passed, 1);
+    outcomes_commit(gated.log, 8, 0);
+    ck_assert_uint_eq(n_rung(&alone), 1);
+    outcomes_fail(gated.log, 9, 0);
+    outcomes_note(gated.log); /* it has been woken already */
+    ck_assert_uint_eq(n_rung(&alone), 2);
+    ck_assert_uint_eq(alone.n_passed, 2);
+    outcomes_note(gated.log); /* nothing is held */
+    ck_assert_uint_eq(n_rung(&alone), 2);
+    gate_drop(&alone.gate, &alone.held[0]);
+    gate_drop(&alone.gate, &alone.held[1]);
+    gate_fini(&alone.gate);
+    bell_close(&alone.bell);
+    (void)uv_run(&alone.loop, UV_RUN_DEFAULT);
+    bell_fini(&alone.bell);
+    ck_assert_int_eq(uv_loop_close(&alone.loop), 0);
+    close_gated(&gated);
+}
+END_TEST
+
 /* The client goes, wholly or with one half, while its replies are held. */
 START_TEST(test_closed_while_held)
 {
@@ -684,8 +772,8 @@ main(void)
         test_read_behind_noreply, test_much_arrives, test_failure,
         test_failure_without_reply, test_refusal_without_reply,
         test_failure_in_packets, test_failure_that_has_passed,
-        test_large_replies, test_two_workers, test_closed_while_held,
-        test_reset_while_held, test_stopped_while_held,
+        test_large_replies, test_two_workers, test_woken_for_news,
+        test_closed_while_held, test_reset_while_held, test_stopped_while_held,
         test_stopped_and_never_committed, test_parked_and_held,
         test_closed_while_parked_and_held, test_random_commits,
         test_random_failures};
