@@ -536,14 +536,18 @@ on_alarm(struct alarm *alarm)
 void
 gate_look(struct gate *gate)
 {
-    uint64_t least;
-    do {
-        least = look_at_all(gate, 0, 0);
+    uint64_t least = gate->first == NULL ? 0 : look_at_all(gate, 0, 0);
+    while (least != 0) {
         /* acq_rel: see the head of this file */
         (void)atomic_exchange_explicit(
             &gate->wait_seq, least, memory_order_acq_rel);
-    } while (
-        least != 0 && store_outcome(gate->store, least) != STORE_COMMIT_WAITS);
+        if (store_outcome(gate->store, least) == STORE_COMMIT_WAITS) {
+            return;
+        }
+        least = look_at_all(gate, 0, 0);
+    }
+    /* relaxed: spares a signal, no more */
+    atomic_store_explicit(&gate->wait_seq, 0, memory_order_relaxed);
 }
 
 void
