@@ -684,6 +684,7 @@ read_state(struct reshard *move)
         (void)snprintf(
             state->from, sizeof state->from, "%s", setup->from_name);
         (void)snprintf(state->to, sizeof state->to, "%s", setup->to_name);
+        move->has_state = true;
         return RESHARD_OK;
     }
     if (strcmp(state->rule, setup->rule) != 0 ||
@@ -693,6 +694,7 @@ read_state(struct reshard *move)
             "--state=%.60s is of another move: %s from %.60s to %.60s",
             setup->state, state->rule, state->from, state->to);
     }
+    move->has_state = true;
     return RESHARD_OK;
 }
 

@@ -44,6 +44,7 @@ struct reshard_shown {
 struct reshard {
     struct reshard_setup setup;
     struct reshard_state state;
+    bool has_state; /* it is of this move */
     struct reshard_lines lines;
     struct reshard_source source;
     struct talk *to;  /* the new group; setup's */

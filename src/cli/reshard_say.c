@@ -39,16 +39,18 @@ reshard__show(struct reshard *move, bool is_due)
 bool
 reshard__say_json(const struct reshard *move, enum reshard_went went)
 {
-    const struct reshard_state *state = &move->state;
+    const struct reshard_setup *setup = &move->setup;
     struct buf out = {0};
     struct json json = {.out = &out};
     json_open(&json, NULL, '{');
-    json_text(&json, "ids", state->rule);
-    json_text(&json, "from", state->from);
-    json_text(&json, "to", state->to);
-    json_text(&json, "phase", reshard_phase_word(state->phase));
+    json_text(&json, "ids", setup->rule);
+    json_text(&json, "from", setup->from_name);
+    json_text(&json, "to", setup->to_name);
     json_bool(&json, "is_done", went == RESHARD_OK);
-    json_u64(&json, "lines", move->shown.lines);
+    if (move->has_state) {
+        json_text(&json, "phase", reshard_phase_word(move->state.phase));
+        json_u64(&json, "lines", move->shown.lines);
+    }
     if (went != RESHARD_OK) {
         json_text(&json, "why",
             went == RESHARD_STOP ? "ended by a signal" : move->why);

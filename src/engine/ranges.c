@@ -210,6 +210,9 @@ ranges__rebuild(
         return err;
     }
     made->n_planned = table->n_planned;
+    if (build->load == BUILD_LOAD_STEADY) { /* no better for a few records */
+        made->packed_bits = table->packed_bits;
+    }
     uint32_t n_let_go =
         ranges__n_let_go(table->n_records, table->n_empty, made);
     err = ranges__replace(

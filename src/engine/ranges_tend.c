@@ -10,7 +10,7 @@
 enum {
     STILL_MS = 1000, /* a table that has not changed for so long is packed */
     /* changes of less than 1 in so many bits do not count: a packed table has
-     * 4 % to spare, which then last for a minute and more */
+     * 2 % to spare, which then last for most of a minute */
     STILL_SHARE = 2048,
     PACKED_SHARE = 32 /* nor, to one that has been packed, those of less */
 };

@@ -39,14 +39,15 @@
  * when one is held while it is not, and sets itself as long as something is
  * held; so a commit that is in time costs no timer.
  *
- * The listener runs on any thread, also several at once, and only reads and
- * clears wait_seq, the least number that is held: while that waits all others
- * do, so what moves is no news to this loop, and it is not woken for it. The
- * gate sets it before it asks for that outcome once more: one that changes
- * after the question finds it set. Both are read-modify-writes, so one of them
- * is seen by the other: either the listener signals, or the gate sees what had
- * moved. Likewise of two listeners, where the log has moved and those who have
- * copies: the later one sees both.
+ * The listener runs on any thread, also several at once, and only reads
+ * wait_seq and wait_last, the least and the largest number that is held, and
+ * clears the first. Numbers are committed from the least one on, and fail up to
+ * the largest: while both wait all do, so what moves is no news to this loop,
+ * and it is not woken for it. The gate sets wait_seq before it asks for these
+ * outcomes once more: one that changes after the question finds it set. Both
+ * are read-modify-writes, so one of them is seen by the other: either the
+ * listener signals, or the gate sees what had moved. Likewise of two listeners,
+ * where the log has moved and those who have copies: the later one sees both.
  *
  * What must hold (gate_verify): seq rises from part to part, and in a part the
  * acks rise with the replies.
@@ -70,6 +71,15 @@ enum {
     GATE_PAUSE_MS = 20      /* from one look for late turns to the next */
 };
 
+/* Any thread. True while no number from least to last has its outcome. */
+static bool
+do_wait(const struct gate *gate, uint64_t least, uint64_t last)
+{
+    return store_outcome(gate->store, least) == STORE_COMMIT_WAITS &&
+        (last == least ||
+            store_outcome(gate->store, last) == STORE_COMMIT_WAITS);
+}
+
 /* Any thread. */
 static void
 on_moved(struct store_listener *listener)
@@ -79,7 +89,10 @@ on_moved(struct store_listener *listener)
     /* acq_rel: see the head of this file */
     uint64_t seq =
         atomic_fetch_or_explicit(&gate->wait_seq, 0, memory_order_acq_rel);
-    if (seq == 0 || store_outcome(gate->store, seq) == STORE_COMMIT_WAITS) {
+    /* relaxed: was set before wait_seq */
+    uint64_t last =
+        atomic_load_explicit(&gate->wait_last, memory_order_relaxed);
+    if (seq == 0 || do_wait(gate, seq, last)) {
         return;
     }
     if (atomic_exchange_explicit(&gate->wait_seq, 0, memory_order_acq_rel) !=
@@ -449,23 +462,32 @@ may_leave(struct gate *gate, struct held *held, uint64_t committed_seq,
     return true;
 }
 
-/* The least number that is still held; 0: nothing is. */
-static uint64_t
+/* Numbers; 0: nothing is held. */
+struct waits {
+    uint64_t least, last;
+};
+
+/* What is still held. */
+static struct waits
 look_at_all(struct gate *gate, uint64_t committed_seq, uint64_t late_ms)
 {
     struct held *next;
-    uint64_t least = 0;
+    struct waits waits = {0};
     for (struct held *held = gate->first; held != NULL; held = next) {
         ASSERT(held->magic == HELD_MAGIC);
         next = held->next;
         while (held->n > 0 && may_leave(gate, held, committed_seq, late_ms)) {
             pass(gate, held);
         }
-        if (held->n > 0 && (least == 0 || held->part[0].seq < least)) {
-            least = held->part[0].seq;
+        if (held->n > 0) {
+            uint64_t first = held->part[0].seq;
+            uint64_t last = held->part[held->n - 1].seq;
+            waits.least =
+                waits.least == 0 || first < waits.least ? first : waits.least;
+            waits.last = last > waits.last ? last : waits.last;
         }
     }
-    return least;
+    return waits;
 }
 
 static void
@@ -536,15 +558,20 @@ on_alarm(struct alarm *alarm)
 void
 gate_look(struct gate *gate)
 {
-    uint64_t least = gate->first == NULL ? 0 : look_at_all(gate, 0, 0);
-    while (least != 0) {
-        /* acq_rel: see the head of this file */
+    struct waits waits = {0};
+    if (gate->first != NULL) {
+        waits = look_at_all(gate, 0, 0);
+    }
+    while (waits.least != 0) {
+        /* relaxed, and acq_rel: see the head of this file */
+        atomic_store_explicit(
+            &gate->wait_last, waits.last, memory_order_relaxed);
         (void)atomic_exchange_explicit(
-            &gate->wait_seq, least, memory_order_acq_rel);
-        if (store_outcome(gate->store, least) == STORE_COMMIT_WAITS) {
+            &gate->wait_seq, waits.least, memory_order_acq_rel);
+        if (do_wait(gate, waits.least, waits.last)) {
             return;
         }
-        least = look_at_all(gate, 0, 0);
+        waits = look_at_all(gate, 0, 0);
     }
     /* relaxed: spares a signal, no more */
     atomic_store_explicit(&gate->wait_seq, 0, memory_order_relaxed);

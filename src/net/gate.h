@@ -61,8 +61,9 @@ struct gate {
      * close the connection when out is sent. */
     void (*pass_fn)(struct held *held, struct buf *out);
     struct store_listener listener;
-    _Atomic uint64_t wait_seq; /* the listener is to signal when the outcome of
-                                * this one is there; 0: not. Any thread */
+    /* The listener is to signal when the outcome of one of them, the least and
+     * the largest that is held, is there; wait_seq 0: not. Any thread. */
+    _Atomic uint64_t wait_seq, wait_last;
     struct held *first;
     uint64_t new_seq; /* the largest that no commit was asked for; 0: none */
     uint64_t late_ms; /* what is held as long is not waited for any more */

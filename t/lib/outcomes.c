@@ -48,7 +48,9 @@ standing(const struct outcomes *outcomes, uint64_t seq)
     if (seq <= outcomes->committed) {
         return STORE_COMMITTED;
     }
-    return seq <= outcomes->failed ? STORE_COMMIT_FAILED : STORE_COMMIT_WAITS;
+    return seq > outcomes->written && seq <= outcomes->failed
+        ? STORE_COMMIT_FAILED
+        : STORE_COMMIT_WAITS;
 }
 
 enum store_commit
@@ -160,6 +162,14 @@ outcomes_commit(struct outcomes *outcomes, uint64_t seq, int fault)
     outcomes->fault = fault;
     mutex_unlock(&outcomes->lock);
     outcomes_note(outcomes);
+}
+
+void
+outcomes_write(struct outcomes *outcomes, uint64_t seq)
+{
+    mutex_lock(&outcomes->lock);
+    outcomes->written = seq;
+    mutex_unlock(&outcomes->lock);
 }
 
 void

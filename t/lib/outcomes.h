@@ -17,6 +17,7 @@ struct outcomes {
     uint64_t last;      /* number given out */
     uint64_t asked;     /* all up to it are to be committed */
     uint64_t committed; /* all up to it are */
+    uint64_t written;   /* from there to here they wait, whatever fails */
     uint64_t failed;    /* from there to here they have failed */
     int fault;
     bool stopping;
@@ -45,6 +46,10 @@ void outcomes_unlisten(
 
 /* Waits until seq has been asked for. */
 void outcomes_wait(struct outcomes *outcomes, uint64_t seq);
+
+/* All numbers up to seq are in the log and wait for others who have copies:
+ * what fails is behind them. Nobody is told. */
+void outcomes_write(struct outcomes *outcomes, uint64_t seq);
 
 /* Waits until more has been asked for than is committed or has failed: what,
  * and in *from how far it has come. 0 after outcomes_stop. */

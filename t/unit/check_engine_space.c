@@ -669,12 +669,37 @@ START_TEST(test_steady)
 }
 END_TEST
 
+/* Where few come and go it is not made anew, and packed again, for each of
+ * them. A moment is longer than what tending takes for standing still. */
+START_TEST(test_trickle)
+{
+    enum { MOMENTS = 400, FEW = 25, MOMENT_MS = 600, REBUILDS_MAX = 10 };
+    struct half *half = calloc(1, sizeof *half);
+    CHECK(half != NULL);
+    uint64_t now_ms = 0;
+    half->random = 7;
+    half_fill(half);
+    tend_all(half->engine, &now_ms);
+    struct engine_sum before = sum_of(half->engine, SLOT);
+    for (unsigned i = 0; i < MOMENTS; i++) {
+        half_exchange(half, FEW);
+        (void)engine_tend(half->engine, now_ms += MOMENT_MS);
+    }
+    struct engine_sum after = sum_of(half->engine, SLOT);
+    ck_assert_uint_eq(after.records, HALF);
+    ck_assert_uint_le(
+        after.rebuilds - before.rebuilds, REBUILDS_MAX * before.tables);
+    finish_engine(&half->engine);
+    free(half);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_large_records, test_budget,
         test_budget_drop, test_steady_fill, test_replay, test_replay_budget,
         test_replay_excess, test_shrinks, test_sums, test_widths, test_packing,
-        test_steady};
+        test_steady, test_trickle};
     return run_tests("engine_space", tests, COUNT_OF(tests));
 }

@@ -377,18 +377,37 @@ n_rung(struct alone *alone)
     return alone->n_rung;
 }
 
+static void
+open_alone(struct alone *alone, struct gated *gated)
+{
+    open_gated(gated, 20);
+    the_alone = alone;
+    ck_assert_int_eq(uv_loop_init(&alone->loop), 0);
+    ck_assert_int_eq(bell_init(&alone->bell, &alone->loop, on_rung), 0);
+    gate_init(&alone->gate, gated->rig.store, &alone->metrics, &alone->bell,
+        &gated->rig.clock.clock, RIG_NEVER_MS, note_passed);
+}
+
+static void
+close_alone(struct alone *alone, struct gated *gated)
+{
+    gate_drop(&alone->gate, &alone->held[0]);
+    gate_drop(&alone->gate, &alone->held[1]);
+    gate_fini(&alone->gate);
+    bell_close(&alone->bell);
+    (void)uv_run(&alone->loop, UV_RUN_DEFAULT);
+    bell_fini(&alone->bell);
+    ck_assert_int_eq(uv_loop_close(&alone->loop), 0);
+    close_gated(gated);
+}
+
 /* The loop is woken when what is held for longest may leave, and not for what
  * else moves. */
 START_TEST(test_woken_for_news)
 {
     struct gated gated;
     struct alone alone = {.n_rung = 0};
-    open_gated(&gated, 20);
-    the_alone = &alone;
-    ck_assert_int_eq(uv_loop_init(&alone.loop), 0);
-    ck_assert_int_eq(bell_init(&alone.bell, &alone.loop, on_rung), 0);
-    gate_init(&alone.gate, gated.rig.store, &alone.metrics, &alone.bell,
-        &gated.rig.clock.clock, RIG_NEVER_MS, note_passed);
+    open_alone(&alone, &gated);
     hold_alone(&alone, 0, 9);
     hold_alone(&alone, 1, 5);
     outcomes_note(gated.log);
@@ -405,14 +424,30 @@ START_TEST(test_woken_for_news)
     ck_assert_uint_eq(alone.n_passed, 2);
     outcomes_note(gated.log); /* nothing is held */
     ck_assert_uint_eq(n_rung(&alone), 2);
-    gate_drop(&alone.gate, &alone.held[0]);
-    gate_drop(&alone.gate, &alone.held[1]);
-    gate_fini(&alone.gate);
-    bell_close(&alone.bell);
-    (void)uv_run(&alone.loop, UV_RUN_DEFAULT);
-    bell_fini(&alone.bell);
-    ck_assert_int_eq(uv_loop_close(&alone.loop), 0);
-    close_gated(&gated);
+    close_alone(&alone, &gated);
+}
+END_TEST
+
+/* And when the newest has failed, while the one before waits for copies. */
+START_TEST(test_woken_for_a_failure)
+{
+    struct gated gated;
+    struct alone alone = {.n_rung = 0};
+    open_alone(&alone, &gated);
+    hold_alone(&alone, 0, 5);
+    hold_alone(&alone, 1, 9);
+    outcomes_write(gated.log, 5);
+    outcomes_note(gated.log);
+    ck_assert_uint_eq(n_rung(&alone), 0);
+    outcomes_fail(gated.log, 9, 0);
+    ck_assert_uint_eq(n_rung(&alone), 1);
+    ck_assert_uint_eq(alone.n_passed, 1);
+    ck_assert_uint_eq(alone.held[0].n, 1);
+    ck_assert_uint_eq(alone.held[1].n, 0);
+    outcomes_commit(gated.log, 5, 0);
+    ck_assert_uint_eq(n_rung(&alone), 2);
+    ck_assert_uint_eq(alone.n_passed, 2);
+    close_alone(&alone, &gated);
 }
 END_TEST
 
@@ -773,7 +808,8 @@ main(void)
         test_failure_without_reply, test_refusal_without_reply,
         test_failure_in_packets, test_failure_that_has_passed,
         test_large_replies, test_two_workers, test_woken_for_news,
-        test_closed_while_held, test_reset_while_held, test_stopped_while_held,
+        test_woken_for_a_failure, test_closed_while_held,
+        test_reset_while_held, test_stopped_while_held,
         test_stopped_and_never_committed, test_parked_and_held,
         test_closed_while_parked_and_held, test_random_commits,
         test_random_failures};
