@@ -12,7 +12,9 @@ enum {
     /* changes of less than 1 in so many bits do not count: a packed table has
      * 2 % to spare, which then last for most of a minute */
     STILL_SHARE = 2048,
-    PACKED_SHARE = 32 /* nor, to one that has been packed, those of less */
+    PACKED_SHARE = 32, /* nor, to one that has been packed, those of less */
+    AGAIN_MS = 600000  /* unless it was made anew since, so long ago: where as
+                       * much goes as comes it would be made anew again soon */
 };
 
 /* The index of the first entry that has rows from `row` on. */
@@ -84,8 +86,10 @@ pack(struct ranges *ranges, struct table *table, uint64_t now_ms)
         table->seen_ms = now_ms;
         return false;
     }
-    if (now_ms - table->seen_ms < STILL_MS ||
-        !differs(bits, table->packed_bits, PACKED_SHARE) ||
+    uint64_t still_ms = now_ms - table->seen_ms;
+    if (still_ms < STILL_MS ||
+        (still_ms < AGAIN_MS &&
+            !differs(bits, table->packed_bits, PACKED_SHARE)) ||
         !ranges__is_loose(table, RANGES_LOAD_PACK, BUILD_LOAD_TIGHT)) {
         return false;
     }
@@ -95,6 +99,7 @@ pack(struct ranges *ranges, struct table *table, uint64_t now_ms)
     struct directory *directory = ranges__directory(ranges);
     size_t at = (size_t)directory_before(directory, table->base);
     table->packed_bits = bits;
+    table->seen_ms = now_ms; /* should it be in vain */
     if (ranges__rebuild(ranges, table, &build) != 0) {
         return false;
     }

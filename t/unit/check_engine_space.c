@@ -670,10 +670,17 @@ START_TEST(test_steady)
 END_TEST
 
 /* Where few come and go it is not made anew, and packed again, for each of
- * them. A moment is longer than what tending takes for standing still. */
+ * them, but once nothing has come for long. Two moments are longer than what
+ * tending takes for standing still. */
 START_TEST(test_trickle)
 {
-    enum { MOMENTS = 400, FEW = 25, MOMENT_MS = 600, REBUILDS_MAX = 10 };
+    enum {
+        MOMENTS = 400,
+        FEW = 25,
+        MOMENT_MS = 600,
+        REBUILDS_MAX = 10,
+        LONG_MS = 3600000
+    };
     struct half *half = calloc(1, sizeof *half);
     CHECK(half != NULL);
     uint64_t now_ms = 0;
@@ -689,6 +696,12 @@ START_TEST(test_trickle)
     ck_assert_uint_eq(after.records, HALF);
     ck_assert_uint_le(
         after.rebuilds - before.rebuilds, REBUILDS_MAX * before.tables);
+    half_exchange(half, HALF);
+    tend_all(half->engine, &now_ms);
+    now_ms += LONG_MS;
+    tend_all(half->engine, &now_ms);
+    struct engine_sum rested = sum_of(half->engine, SLOT);
+    ck_assert_double_ge(load_of(&rested), 0.93);
     finish_engine(&half->engine);
     free(half);
 }
