@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Without numbers nothing is held. */
 START_TEST(test_nothing_to_wait_for)
@@ -338,7 +339,7 @@ struct alone {
     unsigned n_rung, n_passed;
 };
 
-static struct alone *the_alone; /* for pass_fn, which is told of no gate */
+static struct alone the_alone; /* for pass_fn, which is told of no gate */
 
 static void
 on_rung(struct bell *bell)
@@ -354,7 +355,7 @@ note_passed(struct held *held, struct buf *out)
 {
     (void)held;
     ck_assert_uint_gt(out->len, 0);
-    the_alone->n_passed++;
+    the_alone.n_passed++;
 }
 
 static void
@@ -377,15 +378,17 @@ n_rung(struct alone *alone)
     return alone->n_rung;
 }
 
-static void
-open_alone(struct alone *alone, struct gated *gated)
+static struct alone *
+open_alone(struct gated *gated)
 {
+    struct alone *alone = &the_alone;
     open_gated(gated, 20);
-    the_alone = alone;
+    memset(alone, 0, sizeof *alone);
     ck_assert_int_eq(uv_loop_init(&alone->loop), 0);
     ck_assert_int_eq(bell_init(&alone->bell, &alone->loop, on_rung), 0);
     gate_init(&alone->gate, gated->rig.store, &alone->metrics, &alone->bell,
         &gated->rig.clock.clock, RIG_NEVER_MS, note_passed);
+    return alone;
 }
 
 static void
@@ -406,25 +409,24 @@ close_alone(struct alone *alone, struct gated *gated)
 START_TEST(test_woken_for_news)
 {
     struct gated gated;
-    struct alone alone = {.n_rung = 0};
-    open_alone(&alone, &gated);
-    hold_alone(&alone, 0, 9);
-    hold_alone(&alone, 1, 5);
+    struct alone *alone = open_alone(&gated);
+    hold_alone(alone, 0, 9);
+    hold_alone(alone, 1, 5);
     outcomes_note(gated.log);
     outcomes_commit(gated.log, 4, 0);
-    ck_assert_uint_eq(n_rung(&alone), 0);
+    ck_assert_uint_eq(n_rung(alone), 0);
     outcomes_commit(gated.log, 5, 0);
-    ck_assert_uint_eq(n_rung(&alone), 1);
-    ck_assert_uint_eq(alone.n_passed, 1);
+    ck_assert_uint_eq(n_rung(alone), 1);
+    ck_assert_uint_eq(alone->n_passed, 1);
     outcomes_commit(gated.log, 8, 0);
-    ck_assert_uint_eq(n_rung(&alone), 1);
+    ck_assert_uint_eq(n_rung(alone), 1);
     outcomes_fail(gated.log, 9, 0);
     outcomes_note(gated.log); /* it has been woken already */
-    ck_assert_uint_eq(n_rung(&alone), 2);
-    ck_assert_uint_eq(alone.n_passed, 2);
+    ck_assert_uint_eq(n_rung(alone), 2);
+    ck_assert_uint_eq(alone->n_passed, 2);
     outcomes_note(gated.log); /* nothing is held */
-    ck_assert_uint_eq(n_rung(&alone), 2);
-    close_alone(&alone, &gated);
+    ck_assert_uint_eq(n_rung(alone), 2);
+    close_alone(alone, &gated);
 }
 END_TEST
 
@@ -432,22 +434,21 @@ END_TEST
 START_TEST(test_woken_for_a_failure)
 {
     struct gated gated;
-    struct alone alone = {.n_rung = 0};
-    open_alone(&alone, &gated);
-    hold_alone(&alone, 0, 5);
-    hold_alone(&alone, 1, 9);
+    struct alone *alone = open_alone(&gated);
+    hold_alone(alone, 0, 5);
+    hold_alone(alone, 1, 9);
     outcomes_write(gated.log, 5);
     outcomes_note(gated.log);
-    ck_assert_uint_eq(n_rung(&alone), 0);
+    ck_assert_uint_eq(n_rung(alone), 0);
     outcomes_fail(gated.log, 9, 0);
-    ck_assert_uint_eq(n_rung(&alone), 1);
-    ck_assert_uint_eq(alone.n_passed, 1);
-    ck_assert_uint_eq(alone.held[0].n, 1);
-    ck_assert_uint_eq(alone.held[1].n, 0);
+    ck_assert_uint_eq(n_rung(alone), 1);
+    ck_assert_uint_eq(alone->n_passed, 1);
+    ck_assert_uint_eq(alone->held[0].n, 1);
+    ck_assert_uint_eq(alone->held[1].n, 0);
     outcomes_commit(gated.log, 5, 0);
-    ck_assert_uint_eq(n_rung(&alone), 2);
-    ck_assert_uint_eq(alone.n_passed, 2);
-    close_alone(&alone, &gated);
+    ck_assert_uint_eq(n_rung(alone), 2);
+    ck_assert_uint_eq(alone->n_passed, 2);
+    close_alone(alone, &gated);
 }
 END_TEST
 
