@@ -904,6 +904,7 @@ START_TEST(test_full_disk_again)
     uint64_t written = host_stat(&w.b, "written_seq");
     ck_assert_int_eq(host_replicaof(&w.b, w.a.address), 0);
     WAIT_UNTIL(host_stat(&w.a, "sync_partial_ok") == 2);
+    WAIT_UNTIL(host_says(&w.b, "link_status", "up")); /* it is welcome */
     (void)change_some(&w.a, CHANGES);
     WAIT_UNTIL(host_replica_says(&w.a, "b", "disk_full=1"));
     ck_assert(host_says(&w.b, "link_status", "up"));
