@@ -962,6 +962,8 @@ START_TEST(test_full_disk_ahead)
     atomic_store(&w.b.is_stuck, false);
     WAIT_UNTIL(host_is_followed(&w.a, &w.b));
     ck_assert(hosts_are_equal(&w.a, &w.b, "w"));
+    /* who has no room for a new file, and is stopped, says so */
+    fake_disk_limit(w.b.rig.fake, UINT64_MAX);
     host_close(&w.b);
     host_close(&w.a);
     world_fini(&w);
