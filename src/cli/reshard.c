@@ -684,7 +684,6 @@ read_state(struct reshard *move)
         (void)snprintf(
             state->from, sizeof state->from, "%s", setup->from_name);
         (void)snprintf(state->to, sizeof state->to, "%s", setup->to_name);
-        move->has_state = true;
         return RESHARD_OK;
     }
     if (strcmp(state->rule, setup->rule) != 0 ||
@@ -694,7 +693,6 @@ read_state(struct reshard *move)
             "--state=%.60s is of another move: %s from %.60s to %.60s",
             setup->state, state->rule, state->from, state->to);
     }
-    move->has_state = true;
     return RESHARD_OK;
 }
 
@@ -704,6 +702,7 @@ start(struct reshard *move, int *lock_fd)
     enum reshard_went went = lock_state(move, lock_fd);
     if (went == RESHARD_OK) {
         went = read_state(move);
+        move->has_state = went == RESHARD_OK;
     }
     if (went == RESHARD_OK) {
         went = reshard__name_claim(move);

@@ -2,7 +2,7 @@
 /* Tells listeners that outcomes may have changed. The list has a lock of its
  * own, which is read under during the calls, of several threads at once: so
  * wal_unlisten returns when none is under way. That is safe because a listener
- * must not call the log. */
+ * must not call the log, but for wal_outcome, which does not need it. */
 #include "wal/wal_priv.h"
 
 #include "base/assert.h"

@@ -113,6 +113,18 @@ ask(void)
     }
 }
 
+/* The same by force: all others answer, and hear nobody. */
+static void
+ask_by_force(void)
+{
+    look();
+    ck_assert(role_force(&role, now_us));
+    turn();
+    role_told(&role, 1, false, now_us);
+    role_told(&role, 2, false, now_us);
+    turn();
+}
+
 /* etcd gives it. */
 static void
 take(uint64_t term)
@@ -315,12 +327,7 @@ lead_without_vote(bool is_forced)
     etcd.voters = (struct quorum_voters){quorum_bit(1), 1};
     role_set_log(&role, seq_make(3, 2), seq_make(3, 2));
     if (is_forced) {
-        look();
-        ck_assert(role_force(&role, now_us));
-        turn();
-        role_told(&role, 1, false, now_us);
-        role_told(&role, 2, false, now_us);
-        turn();
+        ask_by_force();
         take(4);
     } else {
         gather(4);
@@ -890,12 +897,7 @@ END_TEST
 START_TEST(test_ahead)
 {
     start(&config, 1, false);
-    look();
-    ck_assert(role_force(&role, now_us));
-    turn();
-    role_told(&role, 1, false, now_us);
-    role_told(&role, 2, false, now_us);
-    turn();
+    ask_by_force();
     ck_assert_uint_eq(ordered(ROLE_DO_TAKE)->term, 2);
     etcd.holder = 0;
     etcd.term = etcd.key_term = 2;
@@ -907,12 +909,7 @@ START_TEST(test_ahead)
     turn();
     ck_assert_int_eq(role.state, ROLE_REPLICA);
     etcd.holder = ROLE_NOBODY;
-    look();
-    ck_assert(role_force(&role, now_us));
-    turn();
-    role_told(&role, 1, false, now_us);
-    role_told(&role, 2, false, now_us);
-    turn();
+    ask_by_force();
     ck_assert_uint_eq(ordered(ROLE_DO_TAKE)->term, 10);
 }
 END_TEST
